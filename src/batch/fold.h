@@ -1,0 +1,59 @@
+/* fold.h - changes into a Batch. The rules of folding are stated at batch_apply(). */
+#ifndef BATCH_FOLD_H
+#define BATCH_FOLD_H
+
+#include "base/error.h"
+#include "model/batch.h"
+#include "model/change.h"
+
+/* Where a row comes from: for reject records. */
+typedef struct ChangeOrigin {
+    Position position;
+    int64_t commit_time_us;
+} ChangeOrigin;
+
+/* column_map[i] = index into schema->columns of the i-th datum of a tuple, or -1: not in the lake.
+ * Columns of the schema that no datum maps to read NULL. */
+typedef struct TupleMap {
+    int count;
+    const int *column_map;
+} TupleMap;
+
+/* folded: keep a map from key to last row (the stream); false: append only (the initial copy). */
+Batch *batch_new(const TableSchema *schema, bool folded);
+void batch_free(Batch *batch); /* NULL is fine */
+/* Forget rows and fold, keep memory, for reuse with the same schema. */
+void batch_reset(Batch *batch);
+
+/* Apply one change. Under KEY_COLUMNS:
+ *   insert k          a live row of k in the batch (an upsert replay) dies; else, with
+ *                     inserts_replace, k joins deletes
+ *   update k          the row of k dies if it is in the batch, else k joins deletes; unchanged
+ * values are copied from that row, or become patches with source k update k -> j     delete k,
+ * insert j, unchanged values from k's row delete k          the row of k dies; k joins deletes
+ * unless its first row in this batch was a plain insert (then the lake never had it) Under
+ * KEY_FULL_ROW: delete and update kill one live twin of the batch, else the hash joins deletes.
+ * Under KEY_NONE only inserts and truncate are possible; others are ERR_INPUT. truncate: every row
+ * dies, deletes, patches and fold are forgotten, truncated is set. Parse failures of `after` become
+ * NULL and a Reject; those of old tuples do not count again. */
+bool batch_apply(Batch *batch, const TupleMap *map, const Change *change,
+                 const ChangeOrigin *origin, Error *err) WARN_UNUSED;
+
+/* An earlier insert that may be in the lake already (user-declared keys, replay over a copy). */
+void batch_set_inserts_replace(Batch *batch, bool on);
+
+/* Append one row of the initial copy: no fold, keys are computed. */
+bool batch_append_row(Batch *batch, const TupleMap *map, const Datum *datums,
+                      const ChangeOrigin *origin, Error *err) WARN_UNUSED;
+
+/* End of input: counts live_rows, drops patches of dead rows. After it only reading is allowed. */
+void batch_seal(Batch *batch);
+
+/* Bytes held by the batch: what `memory` bounds. */
+size_t batch_memory(const Batch *batch);
+
+/* Hash of the key columns (KEY_COLUMNS) or of all columns (KEY_FULL_ROW) of row `row` of columns
+ * laid out like schema->columns. Also for rows read back from Parquet: the seed is fixed. */
+Hash128 key_hash(const TableSchema *schema, const Column *columns, size_t row, Buf *scratch);
+
+#endif

@@ -1,0 +1,86 @@
+/* parquet.h - rows out of Columns into a Parquet file, and back.
+ *
+ * Writing is a COPY from a table function that emits our columns in chunks of 2,048 rows, on the
+ * calling thread, so that row n of the input (dead rows left out) is row n of the file: the key
+ * index depends on it. Field ids are Iceberg's. zstd. Nothing is fsynced here. */
+#ifndef DUCK_PARQUET_H
+#define DUCK_PARQUET_H
+
+#include "duck/duck.h"
+#include "model/column.h"
+
+/* A piece of the input: `rows` rows of `columns` (one per field), without those that are dead. */
+typedef struct RowBlock {
+    const Column *columns;
+    size_t rows;
+    const uint8_t *dead; /* one byte a row, or NULL: all live */
+} RowBlock;
+
+/* Where the rows come from. Embed it as the first member. The block stays valid until the next
+ * call; rows == 0 ends the file. May be called from the thread that writes only. */
+typedef struct RowSource RowSource;
+
+struct RowSource {
+    bool (*next)(RowSource *source, RowBlock *out_block, Error *err);
+};
+
+typedef struct ParquetWrite {
+    const char *path;    /* made or overwritten */
+    const Field *fields; /* names, ids (nested ones too) and types */
+    int field_count;
+    RowSource *rows;
+    int64_t row_group_rows; /* 0 = 122880; rounded to what DuckDB accepts */
+} ParquetWrite;
+
+/* What an Iceberg manifest wants to know and only the file can tell. */
+typedef struct ParquetLeaf {
+    int field_id;
+    int64_t compressed_bytes;
+} ParquetLeaf;
+
+typedef struct ParquetFile {
+    int64_t rows;
+    int64_t bytes; /* of the file */
+    int leaf_count;
+    ParquetLeaf *leaves; /* per leaf column, in file order */
+    int row_group_count;
+    int64_t *row_group_offsets; /* ascending: Iceberg's split_offsets */
+} ParquetFile;
+
+/* *out_file is allocated from arena. On failure the file is removed. An error that rows->next
+ * returned is passed on unchanged. */
+bool duck_write_parquet(Duck *duck, Arena *arena, const ParquetWrite *write, ParquetFile *out_file,
+                        Error *err) WARN_UNUSED;
+
+/* Receives a scan: blocks in row order; first_row is the row number in the file of block row 0.
+ * Embed it as the first member. */
+typedef struct RowSink RowSink;
+
+struct RowSink {
+    bool (*block)(RowSink *sink, const Column *columns, size_t rows, int64_t first_row, Error *err);
+};
+
+/* Read the given fields, by field id (a field that the file lacks reads NULL), of all rows. */
+typedef struct ParquetScan {
+    const char *path;
+    const Field *fields;
+    int field_count;
+    RowSink *sink;
+} ParquetScan;
+
+bool duck_scan_parquet(Duck *duck, const ParquetScan *scan, Error *err) WARN_UNUSED;
+
+/* Read some rows: row_numbers ascending, each once. Rows are appended to columns[field] in that
+ * order; columns are initialised by the caller with the fields' types. */
+typedef struct ParquetPick {
+    const char *path;
+    const Field *fields;
+    int field_count;
+    const int64_t *row_numbers;
+    size_t row_count;
+} ParquetPick;
+
+bool duck_pick_parquet(Duck *duck, const ParquetPick *pick, Column *columns,
+                       Error *err) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,36 @@
+/* deletes.h - which rows of which data files are deleted: one roaring bitmap per data file.
+ *
+ * Rows are added as the deletes of a commit are found; position delete files of the table are added
+ * when it is opened. v2 writes them as position delete files (this folder only sorts them), v3 will
+ * write them as deletion vectors. Pure. */
+#ifndef ICEBERG_DELETES_H
+#define ICEBERG_DELETES_H
+
+#include "base/buf.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Deletes Deletes;
+
+Deletes *deletes_new(void);
+void deletes_free(Deletes *deletes); /* NULL is fine */
+
+/* False when it was deleted already. */
+bool deletes_add(Deletes *deletes, Str data_file, uint32_t row);
+bool deletes_contains(const Deletes *deletes, Str data_file, uint32_t row);
+void deletes_remove_file(Deletes *deletes, Str data_file);
+uint64_t deletes_count(const Deletes *deletes, Str data_file);
+uint64_t deletes_total(const Deletes *deletes);
+void deletes_clear(Deletes *deletes);
+/* Add everything of `other`. */
+void deletes_merge(Deletes *deletes, const Deletes *other);
+
+/* Walk all (file, row) in order of file bytes, then row: the order of a position delete file. */
+typedef struct DeletesCursor DeletesCursor;
+DeletesCursor *deletes_cursor(const Deletes *deletes);
+bool deletes_next(DeletesCursor *cursor, Str *out_file, uint32_t *out_row);
+void deletes_cursor_free(DeletesCursor *cursor);
+
+#endif

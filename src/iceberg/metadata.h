@@ -1,0 +1,128 @@
+/* metadata.h - table metadata (vN.metadata.json), format versions 1 to 3 read, 2 written.
+ *
+ * Parsing keeps what it does not model (unknown keys, statistics, encryption keys, sort orders,
+ * partition specs it cannot use) so that writing a table somebody else made loses nothing. Iceberg
+ * spec, "Table Metadata", "Appendix C". Pure: no network, no clock, no randomness - times, uuids
+ * and snapshot ids are arguments. Everything lives in the arena given. */
+#ifndef ICEBERG_METADATA_H
+#define ICEBERG_METADATA_H
+
+#include "iceberg/schema.h"
+
+typedef struct Property {
+    Str key;
+    Str value;
+} Property;
+
+typedef struct PropertyList {
+    size_t count;
+    Property *items; /* sorted by key */
+} PropertyList;
+
+typedef struct PartitionField {
+    int source_id;
+    int field_id; /* 1000 ... */
+    Str name;
+    Str transform; /* "identity", "bucket[16]", ... */
+} PartitionField;
+
+typedef struct PartitionSpec {
+    int spec_id;
+    int field_count;
+    PartitionField *fields;
+} PartitionSpec;
+
+typedef struct Snapshot {
+    int64_t snapshot_id;
+    int64_t parent_id; /* 0: none */
+    int64_t sequence_number;
+    int64_t timestamp_ms;
+    Str manifest_list;    /* full URI */
+    PropertyList summary; /* "operation" included */
+    int schema_id;        /* -1: not given */
+} Snapshot;
+
+typedef struct SnapshotRef {
+    Str name;
+    int64_t snapshot_id;
+    bool is_tag;
+    Str json; /* the whole object, as read */
+} SnapshotRef;
+
+typedef struct MetadataLogEntry {
+    Str file;
+    int64_t timestamp_ms;
+} MetadataLogEntry;
+
+typedef struct SnapshotLogEntry {
+    int64_t snapshot_id;
+    int64_t timestamp_ms;
+} SnapshotLogEntry;
+
+typedef struct TableMetadata {
+    int format_version;
+    Str table_uuid;
+    Str location;
+    int64_t last_sequence_number;
+    int64_t last_updated_ms;
+    int last_column_id;
+    size_t schema_count;
+    IcebergSchema *schemas;
+    int current_schema_id;
+    size_t spec_count;
+    PartitionSpec *specs;
+    int default_spec_id;
+    int last_partition_id;
+    PropertyList properties;
+    int64_t current_snapshot_id; /* 0: none */
+    size_t snapshot_count;
+    Snapshot *snapshots; /* oldest first */
+    size_t snapshot_log_count;
+    SnapshotLogEntry *snapshot_log;
+    size_t metadata_log_count;
+    MetadataLogEntry *metadata_log;
+    size_t ref_count;
+    SnapshotRef *refs;
+    Str rest; /* JSON object with the keys not modelled above, e.g. sort-orders, statistics */
+} TableMetadata;
+
+/* ERR_INPUT names what is wrong ("metadata: snapshots[3]: no manifest-list"). */
+bool metadata_parse(Arena *arena, Str json, TableMetadata **out_metadata, Error *err) WARN_UNUSED;
+void metadata_write(const TableMetadata *metadata, Buf *out);
+
+typedef struct TableCreate {
+    const char *uuid;
+    const char *location;
+    const IcebergSchema *schema;
+    int64_t now_ms;
+    PropertyList properties;
+} TableCreate;
+
+/* A new, empty, unpartitioned v2 table. */
+TableMetadata *metadata_create(Arena *arena, const TableCreate *create);
+
+const IcebergSchema *metadata_current_schema(const TableMetadata *metadata);
+const Snapshot *metadata_current_snapshot(const TableMetadata *metadata); /* NULL: none */
+const Snapshot *metadata_find_snapshot(const TableMetadata *metadata, int64_t snapshot_id);
+/* Value of a table property or summary entry; STR_NULL when absent. */
+Str property_get(const PropertyList *list, const char *key);
+/* A new list with key set to value (value.ptr == NULL: removed). */
+PropertyList property_set(Arena *arena, const PropertyList *list, Str key, Str value);
+
+/* How much history metadata_add_snapshot() keeps. */
+typedef struct Retention {
+    int64_t keep_all_ms;    /* every snapshot younger than this */
+    int64_t keep_hourly_ms; /* then the last of each hour up to this age */
+    size_t snapshots_max;   /* never more than this many, the youngest win */
+    size_t metadata_log_max;
+} Retention;
+
+/* A copy of `metadata` in which `snapshot` is the current one on main: log entries, refs, sequence
+ * number, last-updated; previous_file joins the metadata log; history thinned by `retention`, never
+ * a snapshot that a ref or tag holds. The snapshot-log drops entries before a removed one, as the
+ * spec says. */
+TableMetadata *metadata_add_snapshot(Arena *arena, const TableMetadata *metadata,
+                                     const Snapshot *snapshot, const char *previous_file,
+                                     const Retention *retention);
+
+#endif

@@ -1,0 +1,68 @@
+#include "model/schema.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct SchemaOwner {
+    atomic_int references;
+    Arena *arena;
+};
+
+TableSchema *
+schema_new(Arena **out_arena)
+{
+    Arena *arena = arena_new();
+    TableSchema *schema = ARENA_NEW(arena, TableSchema);
+
+    schema->owner = ARENA_NEW(arena, struct SchemaOwner);
+    schema->owner->arena = arena;
+    atomic_init(&schema->owner->references, 1);
+    *out_arena = arena;
+    return schema;
+}
+
+TableSchema *
+schema_ref(const TableSchema *schema)
+{
+    TableSchema *shared = (TableSchema *) (uintptr_t) schema;
+
+    atomic_fetch_add(&shared->owner->references, 1);
+    return shared;
+}
+
+void
+schema_unref(const TableSchema *schema)
+{
+    if (schema != NULL && atomic_fetch_sub(&schema->owner->references, 1) == 1)
+        arena_free(schema->owner->arena);
+}
+
+int
+schema_find_column(const TableSchema *schema, Str name)
+{
+    for (int i = 0; i < schema->column_count; i++)
+        if (str_eq(schema->columns[i].field.name, name))
+            return i;
+    return -1;
+}
+
+int
+schema_find_attnum(const TableSchema *schema, int attnum)
+{
+    for (int i = 0; i < schema->column_count; i++)
+        if (schema->columns[i].attnum == attnum)
+            return i;
+    return -1;
+}
+
+void
+schema_assign_ids(TableSchema *schema)
+{
+    int next = 1;
+
+    for (int i = 0; i < schema->column_count; i++)
+        schema->columns[i].field.id = next++;
+    for (int i = 0; i < schema->column_count; i++)
+        type_assign_ids((Type *) (uintptr_t) schema->columns[i].field.type, &next);
+    schema->last_field_id = next - 1;
+}

@@ -1,0 +1,121 @@
+/* type.h - logical types: what a column holds, independent of source and sink.
+ *
+ * type_rows[] in type.c is the table that everything else reads: one row per Postgres type that
+ * does not arrive as its text. Adding a type is one row there. */
+#ifndef MODEL_TYPE_H
+#define MODEL_TYPE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+#include <stdint.h>
+
+/* Order matters nowhere; every kind has a row in type_kinds[]. */
+typedef enum TypeKind {
+    TYPE_BOOL,        /* values: uint8_t 0 or 1 */
+    TYPE_INT32,       /* int32_t */
+    TYPE_INT64,       /* int64_t */
+    TYPE_FLOAT32,     /* float */
+    TYPE_FLOAT64,     /* double */
+    TYPE_DECIMAL,     /* int64_t unscaled when precision <= 18, else __int128 */
+    TYPE_DATE,        /* int32_t, days since 1970-01-01 */
+    TYPE_TIME,        /* int64_t, microseconds since midnight, < 24 h */
+    TYPE_TIMESTAMP,   /* int64_t, microseconds since 1970-01-01 00:00:00, no zone */
+    TYPE_TIMESTAMPTZ, /* int64_t, microseconds since 1970-01-01 00:00:00 UTC */
+    TYPE_STRING,      /* Span into bytes, UTF-8 */
+    TYPE_JSON,        /* Span into bytes, the text as Postgres sent it */
+    TYPE_BINARY,      /* Span into bytes */
+    TYPE_UUID,        /* 16 bytes, big-endian as written */
+    TYPE_LIST,        /* Span of rows in children[0] */
+    TYPE_MAP,         /* Span of rows in children[0] (keys) and children[1] (values) */
+    TYPE_STRUCT,      /* children[i] have the same length as this column */
+} TypeKind;
+
+enum { TYPE_KIND_COUNT = TYPE_STRUCT + 1, TYPE_DEPTH_MAX = 16 };
+
+/* How the Postgres text of a value is spelled when its kind alone does not say. */
+typedef enum TextForm {
+    FORM_PLAIN,
+    FORM_MONEY,    /* TYPE_DECIMAL from "-$1,234.56" (lc_monetary is pinned to C) */
+    FORM_EWKB,     /* TYPE_BINARY from hexadecimal digits without \x (PostGIS) */
+    FORM_BRACKETS, /* TYPE_LIST from "[1,2,3]" (pgvector) */
+} TextForm;
+
+typedef struct Type Type;
+
+/* A named part: a column of a table, the element of a list ("element"), key and value of a map
+ * ("key", "value"), a member of a struct. */
+typedef struct Field {
+    Str name;
+    int id; /* Iceberg field id, unique in the table and never reused; 0 = not assigned yet */
+    bool required;
+    const Type *type;
+} Field;
+
+struct Type {
+    TypeKind kind;
+    TextForm form;
+    char delimiter;  /* TYPE_LIST: between elements, ',' but ';' for box[] */
+    int precision;   /* TYPE_DECIMAL: 1..38 */
+    int scale;       /* TYPE_DECIMAL: 0..precision */
+    int field_count; /* list 1, map 2, struct n, others 0 */
+    Field *fields;
+};
+
+/* --- Postgres' side ------------------------------------------------------------------------ */
+
+/* A Postgres type as pg_type has it, with what it is made of. Filled by source/ from the catalog;
+ * immutable afterwards. */
+typedef struct PgType PgType;
+
+typedef struct PgMember {
+    Str name;
+    int32_t typmod;
+    const PgType *type;
+} PgMember;
+
+struct PgType {
+    uint32_t oid;
+    Str name;           /* pg_type.typname, e.g. "int4", "hstore" */
+    char typtype;       /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
+    char delimiter;     /* pg_type.typdelim of the element, for arrays */
+    bool is_array;      /* true array type (typsubscript = array_subscript_handler / typlen -1) */
+    int32_t typmod;     /* domains: the base type's typmod */
+    const PgType *base; /* arrays: the element; domains: the base type */
+    int member_count;   /* composites */
+    PgMember *members;
+};
+
+/* The logical type of a Postgres column: postgres-notes section 4. typmod is
+ * pg_attribute.atttypmod, dimensions attndims (0 when unknown counts as 1 for an array). What has
+ * no exact home becomes TYPE_STRING: its Postgres text. Never fails. */
+const Type *type_from_postgres(Arena *arena, const PgType *pg, int32_t typmod, int dimensions);
+
+/* Whether the mapping keeps the type's own meaning, or the value arrives as its text. */
+bool type_arrives_as_text(const PgType *pg, const Type *type);
+
+/* --- Iceberg's side ------------------------------------------------------------------------ */
+
+/* Iceberg's name of a primitive kind, e.g. "decimal(12,2)"; lists, maps and structs are written by
+ * iceberg/schema.c. Appends to out. */
+void type_iceberg_name(const Type *type, Buf *out);
+
+/* DuckDB's name, nested ones included: DECIMAL(12,2), INTEGER[], MAP(VARCHAR, VARCHAR),
+ * STRUCT("a" INTEGER). Struct names are quoted. Appends to out. */
+void type_duckdb_name(const Type *type, Buf *out);
+
+/* Bytes of one value in Column.values. For lists, maps, strings: sizeof(Span); struct: 0. */
+size_t type_width(const Type *type);
+
+bool type_is_nested(const Type *type);
+bool type_eq(const Type *a, const Type *b); /* same shape and names; field ids do not count */
+
+/* Deep copy. */
+const Type *type_copy(Arena *arena, const Type *type);
+
+/* Give every field of the tree below (element, key, value, members) the ids *next_id, *next_id + 1
+ * ... in the order of Iceberg's TypeUtil.assignFreshIds: all fields of one level first, then their
+ * children, level by level. The top field's own id is the caller's. */
+void type_assign_ids(Type *type, int *next_id);
+
+#endif

@@ -1,0 +1,102 @@
+/* conn.h - connections to Postgres: libpq behind plain functions, with errors that say what to do.
+ *
+ * Nothing outside pg/ includes libpq-fe.h. Every connection pins the session settings that change
+ * how values are written (postgres-notes section 3). All waiting happens in poll(2) together with
+ * the cancel token. */
+#ifndef PG_CONN_H
+#define PG_CONN_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/cancel.h"
+
+typedef struct PgConn PgConn;
+
+typedef struct PgConnect {
+    const char *conninfo; /* libpq keywords or URI; PG* variables and ~/.pgpass work */
+    bool replication;     /* replication=database: a walsender */
+    const char *application_name;
+    Cancel *cancel;        /* NULL: cannot be interrupted */
+    int connect_timeout_s; /* 0 = 10 */
+} PgConnect;
+
+/* ERR_TRANSIENT: unreachable, starting up, too many connections. ERR_INPUT with a hint: wrong
+ * password, no such database or role, pg_hba, a connection pooler in transaction mode. Secrets
+ * never appear in messages. */
+bool pg_connect(const PgConnect *connect, PgConn **out_conn, Error *err) WARN_UNUSED;
+void pg_close(PgConn *conn); /* NULL is fine */
+void pg_closep(PgConn **conn);
+#define AUTO_PG __attribute__((cleanup(pg_closep)))
+
+int pg_server_version(const PgConn *conn); /* 150018 */
+const char *pg_database(const PgConn *conn);
+/* host, port, user for messages, without secrets: "postgres@db.example:5432/shop" */
+const char *pg_describe(const PgConn *conn);
+
+/* Result of a query: text values, all in the arena. value(row, col).ptr == NULL is NULL. */
+typedef struct PgResult {
+    int rows;
+    int columns;
+    Str *values; /* rows * columns, row by row */
+    Str *names;
+} PgResult;
+
+static inline Str
+pg_value(const PgResult *result, int row, int column)
+{
+    return result->values[row * result->columns + column];
+}
+
+/* One statement with text parameters ($1...); params may be NULL when count is 0. Server errors map
+ * to kinds by SQLSTATE class: 08, 53, 55006, 57 transient; others ERR_INPUT. err->msg holds the
+ * server's message, its hint as a "hint:" line. *out_sqlstate may be NULL. */
+bool pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count,
+              const char *const *params, PgResult *out_result, Error *err) WARN_UNUSED;
+/* Statement without interesting result; also simple protocol (several statements, replication
+ * commands). The result of the last one, or NULL. */
+bool pg_exec(PgConn *conn, Arena *arena, const char *sql, PgResult *out_result,
+             Error *err) WARN_UNUSED;
+/* The SQLSTATE of the last failure on this connection, "" when none: "42501". */
+const char *pg_sqlstate(const PgConn *conn);
+
+/* COPY ... TO STDOUT: start, then rows until *out_end. A row is valid (and writable) until the next
+ * call. */
+bool pg_copy_start(PgConn *conn, const char *sql, Error *err) WARN_UNUSED;
+bool pg_copy_row(PgConn *conn, char **out_row, size_t *out_size, bool *out_end,
+                 Error *err) WARN_UNUSED;
+
+/* Quote for SQL text. */
+const char *pg_quote_identifier(Arena *arena, Str name);
+const char *pg_quote_literal(Arena *arena, Str text);
+
+/* --- the replication stream, on a connection opened with replication = true ------------------ */
+
+typedef struct PgStream {
+    const char *slot;
+    uint64_t start_lsn;       /* 0: from the slot's confirmed position */
+    const char *publications; /* comma separated, quoted identifiers */
+} PgStream;
+
+bool pg_stream_start(PgConn *conn, const PgStream *stream, Error *err) WARN_UNUSED;
+
+typedef struct PgFrame {
+    enum { PG_FRAME_NONE, PG_FRAME_DATA, PG_FRAME_KEEPALIVE, PG_FRAME_END } kind;
+
+    Str payload;          /* DATA: one pgoutput message, valid until the next call */
+    uint64_t wal_start;   /* DATA */
+    uint64_t wal_end;     /* server's position */
+    bool reply_requested; /* KEEPALIVE */
+} PgFrame;
+
+/* Next frame, without waiting: PG_FRAME_NONE when nothing is buffered. END: the server ended the
+ * stream. Errors: ERR_TRANSIENT (connection lost, slot in use: 55006), ERR_INPUT (slot invalidated,
+ * publication missing). */
+bool pg_stream_next(PgConn *conn, PgFrame *out_frame, Error *err) WARN_UNUSED;
+/* For poll(2). */
+int pg_socket(const PgConn *conn);
+/* Standby status update: written, flushed (what the slot may forget), applied are all `flushed`
+ * except written. */
+bool pg_stream_status(PgConn *conn, uint64_t written, uint64_t flushed, bool request_reply,
+                      Error *err) WARN_UNUSED;
+
+#endif
