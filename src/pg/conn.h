@@ -118,5 +118,8 @@ int pg_socket(const PgConn *conn);
  * except written. */
 bool pg_stream_status(PgConn *conn, uint64_t written, uint64_t flushed, bool request_reply,
                       Error *err) WARN_UNUSED;
+/* End the stream in order: what is still coming is thrown away, until the server has ended it too
+ * or ms are over (ERR_TRANSIENT). Does not look at the cancel token: it is how one leaves. */
+bool pg_stream_finish(PgConn *conn, int64_t ms, Error *err) WARN_UNUSED;
 
 #endif

@@ -190,3 +190,39 @@ pg_stream_status(PgConn *conn, uint64_t written, uint64_t flushed, bool request_
         return conn_lost(conn, err);
     return true;
 }
+
+static bool
+finish_until(PgConn *conn, int64_t deadline, Error *err)
+{
+    PgFrame frame = {.kind = PG_FRAME_NONE};
+
+    if (PQsetnonblocking(conn->pg, 0) != 0 || PQputCopyEnd(conn->pg, NULL) < 0)
+        return conn_lost(conn, err);
+    while (frame.kind != PG_FRAME_END) {
+        int64_t left = deadline - clock_ms();
+        bool ready;
+
+        if (left <= 0)
+            return FAIL(err, ERR_TRANSIENT, "%s: the server did not end the stream",
+                        conn->describe);
+        TRY(pg_stream_next(conn, &frame, err));
+        if (frame.kind == PG_FRAME_NONE)
+            TRY(conn_wait(conn, POLLIN, left, &ready, err));
+    }
+    return true;
+}
+
+bool
+pg_stream_finish(PgConn *conn, int64_t ms, Error *err)
+{
+    Cancel *cancel = conn->cancel;
+
+    if (!conn->streaming)
+        return true;
+    conn->cancel = NULL;
+
+    bool done = finish_until(conn, clock_ms() + ms, err);
+
+    conn->cancel = cancel;
+    return done;
+}
