@@ -1,48 +1,13 @@
-/* Connections, catalog, publication and slot against a real Postgres. What is asserted comes from
+/* Connections and the catalog against a real Postgres. What is asserted comes from
  * Postgres' documentation and from Postgres itself, asked in another way. */
 #include "testing.h"
 
-#include "throwaway_pg.h"
+#include "source_testing.h"
 
 #include "base/clock.h"
-#include "source/publication.h"
 #include "source/server.h"
-#include "source/slot.h"
-#include "source/tables.h"
 
 static ThrowawayPg pg;
-
-/* source.tables = these patterns, and nothing else set. */
-static Config *
-config_of(Arena *arena, const char *patterns)
-{
-    Config *config = NULL;
-    Error err = {0};
-    const char *sets[] = {arena_printf(arena, "source.tables=%s", patterns),
-                          "sink.iceberg.warehouse=/tmp/none", "source.postgres=postgres://h/d"};
-
-    OK(config_load(arena, &(ConfigLoad){.set_count = 3, .sets = sets}, &config, &err));
-    return config;
-}
-
-static void
-load(PgConn *conn, Arena *arena, const TablesRead *read, SourceTables *out_tables)
-{
-    Error err = {0};
-
-    OK(source_tables_load(conn, arena, read, out_tables, &err));
-}
-
-static SourceTable *
-table_named(SourceTables *tables, const char *qualified)
-{
-    for (int i = 0; i < tables->count; i++)
-        if (strcmp(tables->items[i].qualified, qualified) == 0)
-            return &tables->items[i];
-    print_error("no table %s\n", qualified);
-    fail();
-    return NULL;
-}
 
 static int
 group_setup(void **state)
@@ -79,8 +44,8 @@ refusals_name_the_place_and_never_a_secret(void **state)
          "role's name"},
         {"port=1 password=sesame", false, ERR_TRANSIENT, "refused", NULL},
         {"host=/nonexistent password=sesame", false, ERR_TRANSIENT, "/nonexistent", NULL},
-        {"sslmode=verify-full sslrootcert=/nonexistent password=sesame", false, ERR_INPUT,
-         "SSL", NULL},
+        {"sslmode=verify-full sslrootcert=/nonexistent password=sesame", false, ERR_INPUT, "SSL",
+         NULL},
         {"user=walberg_plain password=sesame", true, ERR_INPUT, "walberg_plain",
          "ALTER ROLE ... REPLICATION"},
         {"options='-c no_such_setting=1' password=sesame", false, ERR_INPUT, "no_such_setting",
@@ -316,7 +281,7 @@ columns_get_their_types(void **state)
         buf_printf(&sql, ", c%d %s", i, cases[i].type);
     buf_byte(&sql, ')');
     run_sql(conn, buf_text(&sql));
-    load(conn, arena, &(TablesRead){.config = config_of(arena, "[\"types.*\"]")}, &tables);
+    load_tables(conn, arena, &(TablesRead){.config = config_of(arena, "[\"types.*\"]")}, &tables);
 
     const SourceTable *table = table_named(&tables, "types.all_of_them");
 
@@ -382,7 +347,7 @@ keys_follow_the_catalog(void **state)
             "CREATE TABLE keys.index_gone (a int NOT NULL UNIQUE);"
             "ALTER TABLE keys.index_gone REPLICA IDENTITY USING INDEX index_gone_a_key;"
             "ALTER TABLE keys.index_gone DROP CONSTRAINT index_gone_a_key");
-    load(conn, arena, &(TablesRead){.config = config_of(arena, "[\"keys.*\"]")}, &tables);
+    load_tables(conn, arena, &(TablesRead){.config = config_of(arena, "[\"keys.*\"]")}, &tables);
     assert_int_equal(tables.count, sizeof cases / sizeof cases[0]);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const SourceTable *table = table_named(&tables, cases[i].table);
@@ -431,7 +396,7 @@ partitions_are_their_root(void **state)
             "CREATE TABLE parts.uneven (a int) PARTITION BY LIST (a);"
             "CREATE TABLE parts.uneven_1 PARTITION OF parts.uneven FOR VALUES IN (1);"
             "ALTER TABLE parts.uneven REPLICA IDENTITY FULL");
-    load(conn, arena, &read, &tables);
+    load_tables(conn, arena, &read, &tables);
     assert_int_equal(tables.count, 4);
 
     const SourceTable *root = table_named(&tables, "parts.root");
@@ -480,8 +445,8 @@ what_does_not_arrive_has_a_reason(void **state)
 
     AUTO_PG PgConn *conn = connect_with(&pg, "user=walberg_reader", false);
 
-    load(conn, arena, &(TablesRead){.config = config_of(arena, "[\"facts.*\", \"pg_*.*\"]")},
-         &tables);
+    load_tables(conn, arena, &(TablesRead){.config = config_of(arena, "[\"facts.*\", \"pg_*.*\"]")},
+                &tables);
     assert_int_equal(tables.count, 9);
     assert_non_null(strstr(table_named(&tables, "facts.view")->excluded, "view"));
     assert_non_null(strstr(table_named(&tables, "facts.matview")->excluded, "materialized"));
@@ -506,7 +471,7 @@ what_does_not_arrive_has_a_reason(void **state)
     /* the owner of the database sees through row security */
     AUTO(source_tables_done) SourceTables all = {0};
 
-    load(admin, arena, &(TablesRead){.config = config_of(arena, "[\"facts.*\"]")}, &all);
+    load_tables(admin, arena, &(TablesRead){.config = config_of(arena, "[\"facts.*\"]")}, &all);
     assert_null(table_named(&all, "facts.secured")->problem);
     run_sql(admin, "DROP SCHEMA facts CASCADE; DROP FOREIGN DATA WRAPPER w CASCADE;"
                    "DROP ROLE walberg_reader");
@@ -527,7 +492,7 @@ a_thousand_tables_load_within_a_second(void **state)
 
     int64_t start = clock_ms();
 
-    load(conn, arena, &(TablesRead){.config = config_of(arena, "[\"many.*\"]")}, &tables);
+    load_tables(conn, arena, &(TablesRead){.config = config_of(arena, "[\"many.*\"]")}, &tables);
 
     int64_t took = clock_ms() - start;
 
