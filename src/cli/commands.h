@@ -9,7 +9,8 @@ COMMAND(check, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "arrive), and whether the warehouse can be written and its compare-and-swap is real. One "
         "line each: ok, warn or FAIL, with a hint. Changes nothing; one probe object is written to "
         "the warehouse and removed. Exit code 1 if anything is FAIL.")
-COMMAND(status, "", CLI_FORM_NONE, 0, true, "show where the pipeline and its tables stand",
+COMMAND(status, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
+        "show where the pipeline and its tables stand",
         "State of the pipeline and of each table, lag in bytes and seconds, WAL held by the slot, "
         "rejects, last error. Live while walberg run is up, otherwise from the state folder and "
         "the source. Exit code 1 if a table is parked.")

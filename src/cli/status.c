@@ -226,7 +226,7 @@ put_tables(const Status *status, Buf *out)
     enum { COLUMNS = sizeof head / sizeof head[0] };
 
     const json_t *tables = json_object_get(status->json, "tables");
-    AUTO_TEXT_TABLE TextTable rows;
+    AUTO_TEXT_TABLE TextTable rows = {0};
     size_t i;
     const json_t *table;
 
@@ -301,7 +301,9 @@ cmd_status(const Cli *cli)
     AUTO_BUF Buf out = {0};
     Error err = {0};
 
-    if (!resolve(&status, cli->config, &err) || !read_document(&status, &err))
+    if (!resolve(&status, cli->config, &err))
+        return cli_fail_settings(&err);
+    if (!read_document(&status, &err))
         return cli_fail(&err);
     status.live = is_running(&status);
     if (!status.live)
