@@ -1,0 +1,58 @@
+"""env - where things are, and the small needs of everything else here: ports, waiting, processes."""
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+CACHE = pathlib.Path(os.environ.get("WALBERG_TEST_CACHE") or "~/.cache/walberg-test").expanduser()
+PROGRAM = pathlib.Path(os.environ.get("WALBERG") or ROOT / "build" / "walberg")
+FULL = bool(os.environ.get("WALBERG_FULL"))
+SEED = int(os.environ.get("WALBERG_SEED") or random.SystemRandom().randrange(1, 10**6))
+
+
+def free_port(start=None, end=None):
+    """A port nobody listens on. WALBERG_TEST_PORTS=21600-21999 keeps to a range."""
+    first, last = (os.environ.get("WALBERG_TEST_PORTS") or "20000-29999").split("-")
+    for _ in range(1000):
+        port = random.SystemRandom().randrange(start or int(first), (end or int(last)) + 1)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("no free port")
+
+
+def wait_for(what, condition, seconds=60, pause=0.1):
+    """Poll condition() until it returns something true; an assertion that names what did not come."""
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(pause)
+
+
+def listening(port):
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def kill(process, sig=signal.SIGKILL, seconds=30):
+    """End a process that was started here, and wait for it. Returns its exit code."""
+    if process.poll() is None:
+        process.send_signal(sig)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise AssertionError(f"pid {process.pid} did not end within {seconds} s of signal {sig}")

@@ -1,0 +1,340 @@
+"""iceberg_check - is a table's metadata true? Read with fastavro and pyarrow, by the letter of the
+Iceberg table spec, knowing nothing of how it was written.
+
+check_table(table) returns a list of complaints; empty means that
+
+* the metadata's ids, logs and refs hang together,
+* every file that the current snapshot references exists, once, with the size the manifest says,
+* counts in data files, manifests, the manifest list and the snapshot summary agree,
+* sequence numbers are inherited and ordered as the spec has it,
+* bounds, null counts and value counts contain what is in the columns,
+* position deletes are sorted, unique, in range, and of a file that lives.
+"""
+import io
+import json
+import struct
+import uuid
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ADDED, EXISTING, DELETED = 1, 0, 2
+DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
+DELETE_FILE_PATH, DELETE_POS = 2147483546, 2147483545
+MANIFEST_KEYS = ("schema", "schema-id", "partition-spec", "partition-spec-id", "format-version",
+                 "content")
+
+
+class Check:
+    def __init__(self, table):
+        self.table = table
+        self.metadata = table.metadata
+        self.storage = table.storage
+        self.complaints = []
+        self.live_rows = 0
+
+    def expect(self, holds, message):
+        if not holds:
+            self.complaints.append(message)
+        return holds
+
+    def equal(self, what, got, wanted):
+        return self.expect(got == wanted, f"{what}: {got!r}, should be {wanted!r}")
+
+    def run(self):
+        self.check_metadata()
+        for snapshot in self.metadata.get("snapshots") or []:
+            self.expect(self.storage.exists(snapshot["manifest-list"]),
+                        f"snapshot {snapshot['snapshot-id']}: its manifest list is gone")
+        if self.table.snapshot:
+            self.check_snapshot(self.table.snapshot)
+
+    # --- metadata.json ---------------------------------------------------------------------
+
+    def check_metadata(self):
+        metadata = self.metadata
+        snapshots = metadata.get("snapshots") or []
+        ids = [snapshot["snapshot-id"] for snapshot in snapshots]
+        numbers = [snapshot["sequence-number"] for snapshot in snapshots]
+
+        self.expect(metadata["format-version"] in (2, 3), "format version is not 2 or 3")
+        self.equal("snapshot ids", len(set(ids)), len(ids))
+        self.equal("sequence numbers are in order", numbers, sorted(set(numbers)))
+        if numbers:
+            self.expect(metadata["last-sequence-number"] >= max(numbers),
+                        "last-sequence-number is behind a snapshot")
+        current = metadata.get("current-snapshot-id")
+        if current not in (None, -1):
+            self.expect(current in ids, "current-snapshot-id is no snapshot")
+            self.equal("refs.main", metadata["refs"]["main"]["snapshot-id"], current)
+            self.equal("the last entry of snapshot-log", metadata["snapshot-log"][-1]["snapshot-id"],
+                       current)
+        log = [entry["timestamp-ms"] for entry in metadata.get("snapshot-log", [])]
+        self.equal("snapshot-log is in order", log, sorted(log))
+        self.expect(not log or metadata["last-updated-ms"] >= log[-1],
+                    "last-updated-ms is before the last snapshot")
+        for snapshot in snapshots:
+            self.expect(snapshot["snapshot-id"] > 0, "a snapshot id is not positive")
+            self.expect("operation" in snapshot["summary"], "a summary without operation")
+            self.expect(all(isinstance(v, str) for v in snapshot["summary"].values()),
+                        "a summary value is not a string")
+        for schema in metadata["schemas"]:
+            self.check_schema(schema)
+        self.expect(metadata["current-schema-id"] in [s["schema-id"] for s in metadata["schemas"]],
+                    "current-schema-id is no schema")
+        self.expect(not metadata["location"].endswith("/"), "location ends with a slash")
+
+    def check_schema(self, schema):
+        ids = list(field_ids(schema))
+        self.equal("field ids are unique", len(ids), len(set(ids)))
+        self.expect(not ids or max(ids) <= self.metadata["last-column-id"],
+                    "a field id is above last-column-id")
+        top = {field["id"]: field for field in schema["fields"]}
+        for identifier in schema.get("identifier-field-ids", []):
+            field = top.get(identifier)
+            self.expect(field is not None and field["required"]
+                        and field["type"] not in ("float", "double")
+                        and isinstance(field["type"], str),
+                        f"identifier field {identifier} is not a required, exact, plain column")
+
+    # --- snapshot, manifests ---------------------------------------------------------------
+
+    def check_snapshot(self, snapshot):
+        _, manifests = self.avro(snapshot["manifest-list"])
+        entries = []
+        for manifest in manifests:
+            entries += self.check_manifest(snapshot, manifest)
+        live = [entry for entry in entries if entry["status"] != DELETED]
+        paths = [(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in live]
+        self.equal("live paths are unique", len(set(paths)), len(paths))
+        data = {e["data_file"]["file_path"]: e for e in live if e["data_file"]["content"] == DATA}
+        deletes = [entry for entry in live if entry["data_file"]["content"] != DATA]
+        for entry in data.values():
+            self.check_data_file(entry)
+        deleted = {}
+        for entry in deletes:
+            self.equal("content of a delete file", entry["data_file"]["content"], POSITION_DELETES)
+            if entry["data_file"]["file_format"].lower() == "parquet":
+                self.check_position_deletes(entry, data, deleted)
+        self.check_summary(snapshot, list(data.values()), deletes)
+        self.live_rows = self.count_live(data, deletes, deleted)
+
+    def count_live(self, data, deletes, deleted):
+        """Rows that are left; None with deletion vectors, which only the readers look into."""
+        if any(e["data_file"]["file_format"].lower() == "puffin" for e in deletes):
+            return None
+        total = sum(entry["data_file"]["record_count"] for entry in data.values())
+        return total - sum(len(rows) for rows in deleted.values())
+
+    def avro(self, location):
+        reader = fastavro.reader(io.BytesIO(self.storage.read(location)))
+        return reader.metadata, list(reader)
+
+    def check_manifest(self, snapshot, manifest):
+        where = "manifest " + manifest["manifest_path"].rsplit("/", 1)[-1]
+        self.equal(f"{where}: length", self.storage.size(manifest["manifest_path"]),
+                   manifest["manifest_length"])
+        header, entries = self.avro(manifest["manifest_path"])
+        for key in MANIFEST_KEYS:
+            self.expect(key in header, f"{where}: no {key} in the file's metadata")
+        content = {0: "data", 1: "deletes"}[manifest["content"]]
+        self.equal(f"{where}: content", header.get("content"), content)
+        self.equal(f"{where}: spec", int(header.get("partition-spec-id", -1)),
+                   manifest["partition_spec_id"])
+        json.loads(header.get("schema", "null"))
+        for status, name in ((ADDED, "added"), (EXISTING, "existing"), (DELETED, "deleted")):
+            chosen = [e["data_file"]["record_count"] for e in entries if e["status"] == status]
+            self.equal(f"{where}: {name}_files_count", manifest[f"{name}_files_count"], len(chosen))
+            self.equal(f"{where}: {name}_rows_count", manifest[f"{name}_rows_count"], sum(chosen))
+        for entry in entries:
+            self.inherit(where, manifest, entry)
+            is_data = entry["data_file"]["content"] == DATA
+            self.equal(f"{where}: an entry's content is data", is_data, content == "data")
+        living = [e["sequence_number"] for e in entries if e["status"] != DELETED]
+        if living:
+            self.equal(f"{where}: min_sequence_number", manifest["min_sequence_number"], min(living))
+        self.expect(manifest["sequence_number"] <= snapshot["sequence-number"],
+                    f"{where}: newer than its snapshot")
+        return entries
+
+    def inherit(self, where, manifest, entry):
+        """Spec, "Sequence Number Inheritance": null means the manifest's, for added files only."""
+        for key in ("sequence_number", "file_sequence_number"):
+            if entry[key] is None:
+                self.expect(entry["status"] == ADDED, f"{where}: {key} is null and not added")
+                entry[key] = manifest["sequence_number"]
+        if entry["snapshot_id"] is None:
+            entry["snapshot_id"] = manifest["added_snapshot_id"]
+        self.expect(entry["sequence_number"] <= entry["file_sequence_number"],
+                    f"{where}: a file's data is newer than the file")
+
+    # --- files -----------------------------------------------------------------------------
+
+    def open_parquet(self, entry):
+        file = entry["data_file"]
+        where = file["file_path"].rsplit("/", 1)[-1]
+        if not self.expect(self.storage.exists(file["file_path"]), f"{where} does not exist"):
+            return where, None
+        self.equal(f"{where}: size", self.storage.size(file["file_path"]),
+                   file["file_size_in_bytes"])
+        parquet = pq.ParquetFile(io.BytesIO(self.storage.read(file["file_path"])))
+        self.equal(f"{where}: record_count", file["record_count"], parquet.metadata.num_rows)
+        offsets = file.get("split_offsets")
+        self.expect(not offsets or offsets == sorted(offsets), f"{where}: split_offsets not sorted")
+        return where, parquet
+
+    def check_data_file(self, entry):
+        where, parquet = self.open_parquet(entry)
+        if parquet is None:
+            return
+        file = entry["data_file"]
+        table = parquet.read()
+        known = {number for schema in self.metadata["schemas"] for number in field_ids(schema)}
+        by_id = {}
+        for index, field in enumerate(table.schema):
+            number = int((field.metadata or {}).get(b"PARQUET:field_id", b"-1"))
+            self.expect(number in known, f"{where}: column {field.name} has field id {number}")
+            by_id[number] = table.column(index)
+        types = {f["id"]: f["type"] for s in self.metadata["schemas"] for f in s["fields"]}
+        for key, what in (("value_counts", len), ("null_value_counts", lambda c: c.null_count)):
+            for number, count in pairs(file.get(key)):
+                if number in by_id and isinstance(types.get(number), str):
+                    self.equal(f"{where}: {key} of {number}", count, what(by_id[number]))
+        bounds = dict(pairs(file.get("lower_bounds"))), dict(pairs(file.get("upper_bounds")))
+        for number in bounds[0].keys() | bounds[1].keys():
+            if number in by_id and isinstance(types.get(number), str):
+                self.check_bounds(f"{where}: field {number}", types[number], by_id[number],
+                                  bounds[0].get(number), bounds[1].get(number))
+
+    def check_bounds(self, where, kind, column, lower, upper):
+        values = [v for v in comparable(kind, column) if v is not None and v == v]
+        if not values:
+            return
+        if lower is not None:
+            bound = decode_bound(kind, lower)
+            self.expect(bound <= min(values), f"{where}: lower bound {bound!r} > {min(values)!r}")
+        if upper is not None:
+            bound = decode_bound(kind, upper)
+            self.expect(bound >= max(values), f"{where}: upper bound {bound!r} < {max(values)!r}")
+
+    def check_position_deletes(self, entry, data, deleted):
+        where, parquet = self.open_parquet(entry)
+        if parquet is None:
+            return
+        table = parquet.read()
+        ids = [int((f.metadata or {}).get(b"PARQUET:field_id", b"-1")) for f in table.schema]
+        self.equal(f"{where}: field ids", ids, [DELETE_FILE_PATH, DELETE_POS])
+        rows = list(zip(table.column(0).to_pylist(), table.column(1).to_pylist()))
+        keys = [(path.encode(), pos) for path, pos in rows]
+        self.expect(keys == sorted(set(keys)), f"{where}: not sorted by path and position, unique")
+        referenced = entry["data_file"].get("referenced_data_file")
+        self.expect(not referenced or {path for path, _ in rows} == {referenced},
+                    f"{where}: deletes rows of another file than referenced_data_file")
+        bounds = dict(pairs(entry["data_file"].get("lower_bounds")))
+        if rows and DELETE_FILE_PATH in bounds:
+            upper = dict(pairs(entry["data_file"]["upper_bounds"]))
+            self.equal(f"{where}: bounds of file_path",
+                       (bounds[DELETE_FILE_PATH], upper[DELETE_FILE_PATH]),
+                       (keys[0][0], max(key[0] for key in keys)))
+        for path, pos in rows:
+            target = data.get(path)
+            if target is None:
+                continue  # a file that was compacted away: the delete has nothing left to say
+            self.expect(0 <= pos < target["data_file"]["record_count"],
+                        f"{where}: position {pos} is beyond the file's end")
+            self.expect(target["sequence_number"] <= entry["sequence_number"],
+                        f"{where}: older than the data file it deletes from")
+            self.equal(f"{where}: partition", entry["data_file"]["partition"],
+                       target["data_file"]["partition"])
+            if target["sequence_number"] <= entry["sequence_number"]:
+                deleted.setdefault(path, set()).add(pos)
+
+    def check_summary(self, snapshot, data, deletes):
+        summary = snapshot["summary"]
+        files = [entry["data_file"] for entry in data + deletes]
+        totals = {
+            "total-data-files": len(data),
+            "total-delete-files": len(deletes),
+            "total-records": sum(entry["data_file"]["record_count"] for entry in data),
+            "total-position-deletes": sum(e["data_file"]["record_count"] for e in deletes),
+            "total-equality-deletes": 0,
+            "total-files-size": sum(
+                f.get("content_size_in_bytes") or f["file_size_in_bytes"] for f in files),
+        }
+        for key, value in totals.items():
+            self.equal(f"summary {key}", int(summary.get(key, 0)), value)
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def pairs(value):
+    """A manifest's int-keyed map: fastavro gives a dict or a list of key-value records."""
+    if not value:
+        return []
+    if isinstance(value, dict):
+        return [(int(k), v) for k, v in value.items()]
+    return [(item["key"], item["value"]) for item in value]
+
+
+def field_ids(schema):
+    for field in schema["fields"]:
+        yield field["id"]
+        yield from type_ids(field["type"])
+
+
+def type_ids(kind):
+    if isinstance(kind, str):
+        return
+    if kind["type"] == "struct":
+        yield from field_ids(kind)
+    elif kind["type"] == "list":
+        yield kind["element-id"]
+        yield from type_ids(kind["element"])
+    else:
+        yield kind["key-id"]
+        yield kind["value-id"]
+        yield from type_ids(kind["key"])
+        yield from type_ids(kind["value"])
+
+
+def comparable(kind, column):
+    """The column's values in a form that sorts as the spec says and meets decode_bound's."""
+    if kind == "string":
+        return [None if v is None else v.encode() for v in column.to_pylist()]
+    if kind == "date":
+        return column.cast(pa.int32()).to_pylist()
+    if kind in ("time", "timestamp", "timestamptz"):
+        return column.cast(pa.int64()).to_pylist()
+    if kind == "uuid":
+        return [None if v is None else v.bytes if isinstance(v, uuid.UUID) else bytes(v)
+                for v in column.to_pylist()]
+    if kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").split(",")[1])
+        return [None if v is None else int(v.scaleb(scale)) for v in column.to_pylist()]
+    return column.to_pylist()
+
+
+def decode_bound(kind, raw):
+    """Iceberg spec, Appendix D: binary single-value serialization."""
+    forms = {"int": "<i", "date": "<i", "long": "<q", "time": "<q", "timestamp": "<q",
+             "timestamptz": "<q", "float": "<f", "double": "<d"}
+    if kind == "boolean":
+        return raw != b"\x00"
+    if kind in forms:
+        if kind in ("long", "double") and len(raw) == 4:  # written before the type was widened
+            return struct.unpack("<i" if kind == "long" else "<f", raw)[0]
+        return struct.unpack(forms[kind], raw)[0]
+    if kind.startswith("decimal"):
+        return int.from_bytes(raw, "big", signed=True)
+    return raw
+
+
+def check_table(table, rows=None):
+    """All complaints; rows: how many a reader found."""
+    check = Check(table)
+    check.run()
+    if rows is not None and check.live_rows is not None:
+        check.equal("live rows", check.live_rows, rows)
+    return check.complaints

@@ -1,0 +1,107 @@
+"""The failure table of docs/design.md, row by row: the process dies at a named point, once at each,
+is started again, and nothing is lost, doubled or bent.
+
+The points are compiled in (WALBERG_FAULT=crash:n:name ends the process at the nth passing of one);
+their names come from the program itself, so a new step of a commit is tested without a line here.
+"""
+import re
+
+import pytest
+
+from lib.lake import Lake
+from lib.oracle import compare
+from lib.storage import Storage
+from lib.walberg import Walberg
+
+KILLED = 137  # 128 + SIGKILL: what the fault point exits with
+TABLES = ["accounts", "notes"]
+
+
+class Scene:
+    """Two tables, one with a key and large values, through copy, stream and a schema change."""
+
+    def __init__(self, database, folder):
+        folder.mkdir(exist_ok=True)
+        self.database = database
+        self.storage = Storage(folder / "lake")
+        self.lake = Lake(self.storage)
+        self.walberg = Walberg(database, self.storage, folder)
+        database.execute(
+            "create table accounts (id int primary key, balance numeric(12,2), memo text)",
+            "alter table accounts alter column memo set storage external",
+            "create table notes (id int, body text)",
+            "alter table notes replica identity full",
+            "insert into accounts select n, n, repeat('m', 3000) from generate_series(1, 50) n",
+            "insert into notes select n / 2, 'note' from generate_series(1, 20) n")
+
+    def change(self):
+        with self.database.connect(autocommit=False) as conn:
+            conn.execute("update accounts set balance = balance + 1 where id % 3 = 0")
+            conn.execute("delete from accounts where id % 10 = 1")
+            conn.execute("delete from notes where id = 4")
+            conn.execute("insert into accounts select coalesce(max(id), 0) + 1, 0, 'new'"
+                         " from accounts")
+            conn.execute("update accounts set id = -id where id = (select max(id) from accounts)")
+            conn.commit()
+        self.database.execute("insert into notes values (1, 'twin'), (1, 'twin')")
+
+    def change_schema(self):
+        self.database.execute("alter table notes add column extra int",
+                              "update notes set extra = 7 where id = 1")
+
+    def run(self, fault=None):
+        self.walberg.extra_environment = {"WALBERG_FAULT": fault} if fault else {}
+        return self.walberg.call("run", "--once", *self.walberg.positional())
+
+    def equal(self):
+        compare(self.database, self.lake, TABLES, readers=["duckdb"])
+
+
+STEPS = ["copy", "stream", "schema"]
+
+
+def prepare(scene, step):
+    if step != "copy":
+        assert scene.run().returncode == 0
+        scene.change()
+    if step == "schema":
+        scene.change_schema()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_dies_at_every_point(step, postgres, tmp_path):
+    """For each point that this step passes: die there, start again, compare, change more, compare."""
+    from conftest import Database
+    scene = Scene(Database(postgres, f"crash_{step}"), tmp_path / "list")
+    prepare(scene, step)
+    listed = scene.run("list")
+    assert listed.returncode == 0
+    points = sorted(set(re.findall(r"^fault point (\S+)$", listed.stderr, re.M)))
+    assert points, f"no fault points in: {listed.stderr[-1000:]}"
+    postgres.drop_database(f"crash_{step}")
+
+    for number, point in enumerate(points):
+        scene = Scene(Database(postgres, f"crash_{step}"), tmp_path / str(number))
+        prepare(scene, step)
+        died = scene.run(f"crash:1:{point}")
+        assert died.returncode == KILLED, f"{point}: exit {died.returncode}"
+        again = scene.run()
+        assert again.returncode == 0, f"{point}: {again.stderr[-2000:]}"
+        scene.equal()
+        scene.change()
+        assert scene.run().returncode == 0, point
+        scene.equal()
+        postgres.drop_database(f"crash_{step}")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_is_tried_again(step, database, tmp_path):
+    """A transient error at the nth point: the run ends well all the same, or says what to do."""
+    scene = Scene(database, tmp_path)
+    prepare(scene, step)
+    for n in (1, 3, 7, 12):
+        done = scene.run(f"fail:{n}")
+        assert done.returncode in (0, 3), f"fault {n}: exit {done.returncode}: {done.stderr[-2000:]}"
+        assert scene.run().returncode == 0
+        scene.equal()
+        scene.change()

@@ -1,0 +1,148 @@
+"""Ends and beginnings: signals, a second process, slots that vanish, sources that change."""
+import signal
+import time
+
+import pytest
+
+from lib.env import wait_for
+from lib.oracle import compare
+from lib.postgres import Postgres, drop_slot, lsn
+from lib.walberg import Walberg
+
+TABLE = ("create table t (id int primary key, v int)",
+         "insert into t select n, n from generate_series(1, 100) n")
+
+
+def one_line_error(done):
+    """What a person gets: one line, and a hint."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert any("hint: " in line for line in lines), done.stderr
+    assert not any(word in done.stderr for word in ("assert", "backtrace", "Traceback"))
+    return done.stderr
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_signal_commits_what_is_whole_and_acknowledges(sig, database, walberg, lake):
+    database.execute(*TABLE)
+    walberg.start(commit__interval="1h")
+    wait_for("copy", lambda: lake.has("t") and lake.table("t").position, 30)
+    database.execute("update t set v = -1 where id <= 10")
+    target = lsn(database.server.position())
+    wait_for("received", lambda: walberg.status()["source"]["lag_bytes"] == 0
+             or time.sleep(0.5) is None, 10)
+    walberg.process.send_signal(sig)
+    assert walberg.process.wait(30) == 0
+    compare(database, lake, ["t"])
+    assert lsn(walberg.slot()[1]) >= target
+
+
+def test_idle_database_still_acknowledges(database, walberg):
+    """WAL of other databases must not pile up behind a table that does not change."""
+    database.execute(*TABLE)
+    walberg.start()
+    walberg.wait_caught_up()
+    database.server.execute("postgres", "create table if not exists noise (x text)",
+                            "insert into noise select repeat('x', 100)"
+                            " from generate_series(1, 20000)")
+    target = lsn(database.server.position())
+    wait_for("acknowledged", lambda: lsn(walberg.slot()[1]) >= target, 60)
+    database.server.execute("postgres", "drop table noise")
+
+
+def test_second_process_is_refused(database, walberg, lake):
+    database.execute(*TABLE)
+    walberg.start()
+    walberg.wait_caught_up()
+    done = walberg.call("run", "--once", *walberg.positional(), timeout=60)
+    assert done.returncode in (1, 3), done.stderr
+    assert "walberg_" + database.name in one_line_error(done)
+    database.execute("insert into t values (101, 1)")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])
+
+
+def test_missing_slot_is_not_made_again_silently(database, walberg, lake):
+    database.execute(*TABLE)
+    walberg.once()
+    with database.connect() as conn:
+        drop_slot(conn, walberg.slot()[0])
+    database.execute("insert into t values (101, 1)")
+    done = walberg.call("run", "--once", *walberg.positional())
+    assert done.returncode == 1
+    assert "slot" in one_line_error(done)
+    assert walberg.slot() is None
+
+
+def test_slot_made_by_somebody_else_is_not_trusted(database, walberg, lake):
+    """A slot of the right name that starts after the lake's position hides changes."""
+    database.execute(*TABLE)
+    walberg.once()
+    slot = walberg.slot()[0]
+    with database.connect() as conn:
+        drop_slot(conn, slot)
+        conn.execute("insert into t values (101, 1)")
+        conn.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", [slot])
+    done = walberg.call("run", "--once", *walberg.positional())
+    assert done.returncode == 1
+    assert slot in one_line_error(done)
+
+
+def test_slot_advanced_by_somebody_else_is_noticed(database, walberg):
+    database.execute(*TABLE)
+    walberg.once()
+    database.execute("insert into t values (101, 1)")
+    with database.connect() as conn:
+        conn.execute("select pg_replication_slot_advance(%s, pg_current_wal_lsn())",
+                     [walberg.slot()[0]])
+    done = walberg.call("run", "--once", *walberg.positional())
+    assert done.returncode == 1
+    one_line_error(done)
+
+
+def test_another_server_under_the_same_name_is_refused(database, walberg, lake, tmp_path):
+    database.execute(*TABLE)
+    walberg.once()
+    other = Postgres(15)
+    try:
+        from conftest import Database
+        impostor = Database(other, database.name)
+        impostor.execute(*TABLE)
+        done = Walberg(impostor, walberg.storage, tmp_path).call(
+            "run", "--once", impostor.uri, walberg.storage.uri)
+        assert done.returncode == 1
+        assert "system identifier" in one_line_error(done)
+    finally:
+        other.remove()
+
+
+def test_lost_state_costs_time_never_data(database, walberg, lake, tmp_path):
+    import shutil
+    database.execute(*TABLE)
+    walberg.once()
+    shutil.rmtree(tmp_path / "state", ignore_errors=True)
+    database.execute("update t set v = 0 where id % 2 = 0", "delete from t where id = 9")
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
+def test_source_restart_is_ridden_out(database, walberg, lake):
+    database.execute(*TABLE)
+    walberg.start()
+    walberg.wait_caught_up()
+    database.server.restart("immediate")
+    database.execute("insert into t values (101, 1)")
+    walberg.wait_caught_up()
+    assert walberg.alive()
+    compare(database, lake, ["t"])
+
+
+def test_table_dropped_and_made_again_is_not_mixed(database, walberg, lake):
+    database.execute(*TABLE, "create table other (id int primary key)")
+    walberg.once()
+    database.execute("drop table t", "create table t (id int primary key, v text)",
+                     "insert into t values (1, 'another table')", "insert into other values (1)")
+    done = walberg.call("run", "--once", *walberg.positional())
+    compare(database, lake, ["other"])            # one bad table does not stop the others
+    status = walberg.call("status", "--json", *walberg.positional())
+    assert "public.t" in done.stderr
+    assert status.returncode == 1 and '"parked"' in status.stdout

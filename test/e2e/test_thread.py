@@ -1,0 +1,101 @@
+"""One table from one end to the other: copied, changed, committed, read by three strangers and psql.
+"""
+import json
+import subprocess
+
+from lib.env import listening, wait_for
+from lib.oracle import compare
+from lib.walberg import Walberg
+
+TABLE = """create table orders (
+    id bigint generated always as identity primary key, customer int not null,
+    note text, total numeric(12,2), at timestamptz not null default now())"""
+
+
+def fill(database, rows):
+    database.execute(f"""insert into orders (customer, note, total)
+                         select n %% 10, 'order ' || n, n * 1.25
+                           from generate_series(1, {rows}) n""".replace("%%", "%"))
+
+
+def psql(walberg, sql):
+    done = subprocess.run(["psql", "-X", "-A", "-t", "-h", "127.0.0.1", "-p",
+                           str(walberg.query_port), "-U", "anybody", "-d", walberg.database.name,
+                           "-c", sql], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_once_copies_streams_and_exits(database, storage, tmp_path):
+    from lib.lake import Lake
+    walberg = Walberg(database, storage, tmp_path)
+    lake = Lake(storage)
+    database.execute(TABLE)
+    fill(database, 1000)
+    walberg.once()
+    assert compare(database, lake, ["orders"]) == 1000
+
+    fill(database, 10)
+    database.execute("update orders set note = 'changed' where id % 7 = 0",
+                     "update orders set note = null, total = -0.01 where id = 1000",
+                     "delete from orders where id between 100 and 120",
+                     "update orders set customer = -1 where id = 1010")
+    walberg.once()
+    assert compare(database, lake, ["orders"]) == 989
+
+    summary = lake.table("orders").summary
+    assert summary["engine-name"] == "walberg"
+    assert summary["cdc.pipeline"] == database.name
+    assert summary["cdc.position"] == lake.table("orders").position
+
+
+def test_once_with_nothing_new_writes_no_snapshot(database, walberg, lake):
+    database.execute(TABLE)
+    fill(database, 5)
+    walberg.once()
+    before = lake.table("orders").snapshot["snapshot-id"]
+    walberg.once()
+    assert lake.table("orders").snapshot["snapshot-id"] == before
+
+
+def test_stream_is_seen_by_readers_and_psql(database, walberg, lake):
+    database.execute(TABLE)
+    fill(database, 200)
+    walberg.start()
+    walberg.wait_caught_up()
+    fill(database, 100)
+    database.execute("update orders set note = 'x' where customer = 3",
+                     "delete from orders where customer = 4")
+    walberg.wait_caught_up()
+    assert compare(database, lake, ["orders"]) == 270
+
+    wait_for("query server", lambda: listening(walberg.query_port), 10)
+    questions = ["select count(*) from orders",
+                 "select count(*) from orders where note = 'x'",
+                 "select customer, count(*), sum(total) from orders group by customer"
+                 " order by customer",
+                 "select id, customer, note, total from public.orders where id = 42"]
+    for question in questions:
+        truth = subprocess.run(["psql", "-X", "-A", "-t", database.uri, "-c", question],
+                               capture_output=True, text=True, check=True).stdout.splitlines()
+        assert psql(walberg, question) == truth, question
+    assert walberg.stop() == 0
+
+
+def test_status_tells_where_everything_is(database, walberg, lake):
+    database.execute(TABLE)
+    fill(database, 20)
+    walberg.start()
+    walberg.wait_caught_up()
+    wait_for("state streaming", lambda: walberg.status()["state"] == "streaming", 20)
+    status = walberg.status()
+    assert status["pipeline"] == database.name
+    assert status["error"] is None
+    assert status["source"]["slot"] == f"walberg_{database.name}"
+    assert status["source"]["lag_bytes"] >= 0
+    table = next(t for t in status["tables"] if t["name"] == "public.orders")
+    assert (table["state"], table["rows"], table["rejects"]) == ("streaming", 20, 0)
+    assert table["copied_fraction"] == 1.0
+    walberg.stop()
+    assert walberg.status()["state"] == "stopped"
+    assert json.dumps(walberg.status())
