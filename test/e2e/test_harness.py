@@ -2,7 +2,6 @@
 
 import fastavro
 import pytest
-
 from lib import foreign
 from lib.iceberg_check import check_table
 from lib.oracle import Truth, differences, freeze

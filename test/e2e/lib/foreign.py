@@ -5,12 +5,11 @@ import decimal
 import uuid
 
 import pyarrow as pa
-from pyiceberg.catalog.memory import InMemoryCatalog
-from pyiceberg.schema import Schema
-from pyiceberg import types as t
-
 from lib.lake import Lake
 from lib.readers import reader_properties
+from pyiceberg import types as t
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.schema import Schema
 
 SCHEMA = Schema(
     t.NestedField(1, "id", t.LongType(), required=True),
