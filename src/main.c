@@ -1,8 +1,7 @@
-#include <stdio.h>
+#include "cli/cli.h"
 
 int
-main(void)
+main(int argc, char **argv)
 {
-    puts("walberg " WALBERG_VERSION);
-    return 0;
+    return cli_main(argc, argv);
 }

@@ -51,8 +51,12 @@ typedef struct ConfigLoad {
 bool config_load(Arena *arena, const ConfigLoad *load, Config **out_config, Error *err) WARN_UNUSED;
 
 /* What depends on the source's database name once it is known: pipeline, slot, publication, state
- * folder. Idempotent. */
+ * folder. Idempotent. database may be NULL (no source at hand): then the pipeline must be set. */
 bool config_resolve(Config *config, Arena *arena, const char *database, Error *err) WARN_UNUSED;
+
+/* The Iceberg namespace of a Postgres schema: sink.iceberg.namespace with its placeholders
+ * replaced. After config_resolve(). */
+Str config_namespace(const Config *config, Arena *arena, const char *database, Str schema);
 
 /* Whether source.tables takes the table in. Patterns: schema.table, each part literal or with '*'
  * and '?'; '!' excludes; the last one that matches decides; a part with a dot is written quoted:

@@ -10,6 +10,8 @@
 #include "base/buf.h"
 #include "base/cancel.h"
 
+#include <stdlib.h>
+
 typedef struct PgConn PgConn;
 
 typedef struct PgConnect {
@@ -29,6 +31,7 @@ void pg_closep(PgConn **conn);
 #define AUTO_PG __attribute__((cleanup(pg_closep)))
 
 int pg_server_version(const PgConn *conn); /* 150018 */
+bool pg_is_replication(const PgConn *conn);
 const char *pg_database(const PgConn *conn);
 /* host, port, user for messages, without secrets: "postgres@db.example:5432/shop" */
 const char *pg_describe(const PgConn *conn);
@@ -47,12 +50,29 @@ pg_value(const PgResult *result, int row, int column)
     return result->values[row * result->columns + column];
 }
 
-/* One statement with text parameters ($1...); params may be NULL when count is 0. Server errors map
- * to kinds by SQLSTATE class: 08, 53, 55006, 57 transient; others ERR_INPUT. err->msg holds the
+/* As a number; NULL reads 0. For catalog columns, which are
+ * what they say. */
+static inline int64_t
+pg_value_int(const PgResult *result, int row, int column)
+{
+    Str value = pg_value(result, row, column);
+
+    return value.ptr == NULL ? 0 : strtoll(value.ptr, NULL, 10);
+}
+
+static inline bool
+pg_value_bool(const PgResult *result, int row, int column)
+{
+    return str_eq(pg_value(result, row, column), STR("t"));
+}
+
+/* One statement with text parameters ($1...); params may be NULL when count is 0 (and on a
+ * replication connection there can be none). Server errors map to kinds by SQLSTATE: classes 08,
+ * 40, 53, 57 and 55006, 55P03, 58030 are transient; others ERR_INPUT. err->msg holds the
  * server's message, its hint as a "hint:" line. *out_sqlstate may be NULL. */
 bool pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count,
               const char *const *params, PgResult *out_result, Error *err) WARN_UNUSED;
-/* Statement without interesting result; also simple protocol (several statements, replication
+/* Statement without interesting result; simple protocol (several statements, replication
  * commands). The result of the last one, or NULL. */
 bool pg_exec(PgConn *conn, Arena *arena, const char *sql, PgResult *out_result,
              Error *err) WARN_UNUSED;
@@ -98,5 +118,8 @@ int pg_socket(const PgConn *conn);
  * except written. */
 bool pg_stream_status(PgConn *conn, uint64_t written, uint64_t flushed, bool request_reply,
                       Error *err) WARN_UNUSED;
+/* End the stream in order: what is still coming is thrown away, until the server has ended it too
+ * or ms are over (ERR_TRANSIENT). Does not look at the cancel token: it is how one leaves. */
+bool pg_stream_finish(PgConn *conn, int64_t ms, Error *err) WARN_UNUSED;
 
 #endif

@@ -4,17 +4,19 @@
  * store/<name>.c and add its line to store_kinds[] in store.c.
  *
  * Contract, checked by test/contract/store.c against every store:
- *   - keys are relative, '/'-separated, UTF-8, never empty, without "." or ".." parts;
+ *   - keys are relative, '/'-separated, UTF-8, never empty, without empty, "." or ".." parts; the
+ *     last part does not start with ".walberg." (what the file store keeps for itself);
  *   - after a put returned true the object is durable and every later get sees all of it; no get
  *     ever sees a part of it;
  *   - put_absent: of any number of racing calls for one key exactly one has *out_created = true;
- *   - put_match: compare-and-swap on the version that get or an earlier put returned;
+ *   - put_match: compare-and-swap on the version that get or an earlier put_match returned. A key
+ *     that is swapped is not also written by plain puts;
  *   - a put whose outcome is not known (timeout, 5xx after sending) fails with ERR_TRANSIENT; the
  *     caller looks before it decides. put_absent and put_match resolve a lost answer themselves
  *     by reading the object back (ours byte for byte: it was our write);
  *   - transient trouble (500, 503, SlowDown, cut connection, timeout) is retried with backoff
- * inside, up to retry_ms_max, then ERR_TRANSIENT; refused rights, missing bucket: ERR_INPUT with a
- * hint;
+ *     inside, up to retry_ms_max, then ERR_TRANSIENT; refused rights, missing bucket: ERR_INPUT
+ *     with a hint. A full disk is ERR_TRANSIENT: it passes when somebody makes room;
  *   - any thread may call; calls on one Store run in parallel. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -22,6 +24,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/cancel.h"
+
+/* Keys whose last part starts with this belong to the file store itself. */
+#define STORE_RESERVED_PREFIX ".walberg."
 
 typedef struct Store Store;
 
@@ -34,6 +39,7 @@ typedef struct StoreOptions {
     const char *session_token; /* NULL: none */
     const char *ca_file;       /* NULL: the system's */
     int64_t retry_ms_max;      /* 0 = 60,000 */
+    int64_t stall_ms;          /* give up on a request that does not move; 0 = 30,000 */
     Cancel *cancel;            /* NULL: cannot be interrupted */
 } StoreOptions;
 
@@ -59,8 +65,11 @@ typedef struct StoreOps {
     bool (*put_match)(Store *store, const char *key, const StoreVersion *expected, Str bytes,
                       bool *out_swapped, StoreVersion *out_version, Error *err);
     bool (*fetch)(Store *store, const char *key, const char *path, bool *out_found, Error *err);
+    bool (*stat)(Store *store, const char *key, bool *out_found, int64_t *out_bytes, Error *err);
     bool (*list)(Store *store, const char *prefix, Arena *arena, StoreObject **out_objects,
                  size_t *out_count, Error *err);
+    bool (*list_folders)(Store *store, const char *prefix, Arena *arena, Str **out_names,
+                         size_t *out_count, Error *err);
     bool (*remove)(Store *store, const char *key, Error *err);
     void (*close)(Store *store);
 } StoreOps;
@@ -87,12 +96,22 @@ bool store_put_absent(Store *store, const char *key, Str bytes, bool *out_create
 /* expected->text empty: the object must not exist. */
 bool store_put_match(Store *store, const char *key, const StoreVersion *expected, Str bytes,
                      bool *out_swapped, StoreVersion *out_version, Error *err) WARN_UNUSED;
-/* Download into a local file (written beside it and renamed, so it is whole or not there). */
+/* Download into a local file (written beside it, as <path>.<16 hex digits>.part, and renamed: it is
+ * whole or not there, also after a crash). */
 bool store_fetch(Store *store, const char *key, const char *path, bool *out_found,
                  Error *err) WARN_UNUSED;
-/* All objects whose key starts with prefix, in key order. */
+/* Whether an object is there, and its size (out_bytes may be NULL), without reading it. */
+bool store_stat(Store *store, const char *key, bool *out_found, int64_t *out_bytes,
+                Error *err) WARN_UNUSED;
+/* All objects whose key starts with prefix, in key order (bytes). Temporary files of the file store
+ * appear only when they are more than a day old: then they are litter of a dead process, and
+ * whoever removes what nobody refers to may remove them. */
 bool store_list(Store *store, const char *prefix, Arena *arena, StoreObject **out_objects,
                 size_t *out_count, Error *err) WARN_UNUSED;
+/* Names of the folders directly below prefix, which is "" or ends with a slash, in byte order. The
+ * file store may name empty ones, too. Costs what the folder holds, not what the tree holds. */
+bool store_list_folders(Store *store, const char *prefix, Arena *arena, Str **out_names,
+                        size_t *out_count, Error *err) WARN_UNUSED;
 /* No error when it is not there. */
 bool store_remove(Store *store, const char *key, Error *err) WARN_UNUSED;
 
@@ -101,7 +120,8 @@ bool store_remove(Store *store, const char *key, Error *err) WARN_UNUSED;
 const char *store_local_path(const Store *store, Arena *arena, const char *key);
 
 /* Full URI of a key, and back. A URI may come as file:///x, file:/x or /x for a file store;
- * s3a:// and s3n:// count as s3://. store_key returns NULL when the URI is not below this store. */
+ * s3a:// and s3n:// count as s3://. store_key returns NULL when the URI is not below this store.
+ * Nothing is percent-encoded or decoded: Iceberg readers take a path as it stands. */
 const char *store_uri(const Store *store, Arena *arena, const char *key);
 const char *store_key(const Store *store, Arena *arena, const char *uri);
 

@@ -1,0 +1,313 @@
+#include "source/stream.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/xalloc.h"
+#include "pg/conn.h"
+
+enum {
+    REPORT_MAX_MS = 10000, /* between two status updates, moved or not */
+    REPORT_MIN_MS = 100,
+    REPORT_FLUSHED_MS = 200, /* after the flushed position moved */
+    FINISH_MS = 5000,        /* for the server to hear our last words */
+    SILENCE_MAX_MS = 60000,  /* of a server that was asked for a reply */
+};
+
+struct Stream {
+    PgConn *conn;
+    Cancel *cancel;
+    Arena *arena; /* of the decoded message */
+    int64_t report_interval_ms;
+    int64_t silence_ms;  /* ask for a reply after this, give up after twice */
+    int64_t reported_ms; /* clock of the last status update */
+    int64_t heard_ms;    /* clock of the last sign of life */
+    bool asked;          /* for a reply, since then */
+    Position reported;   /* flushed position in it */
+    Position received;
+    _Atomic Position flushed;
+};
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+int64_t
+stream_report_interval(int64_t sender_timeout_ms)
+{
+    int64_t interval = sender_timeout_ms / 4;
+
+    if (sender_timeout_ms == 0 || interval > REPORT_MAX_MS)
+        return REPORT_MAX_MS;
+    return interval < REPORT_MIN_MS ? REPORT_MIN_MS : interval;
+}
+
+static bool
+learn_timeout(Stream *stream, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PgResult r;
+
+    if (!pg_exec(stream->conn, arena,
+                 "SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'", &r, err))
+        return WRAP(err, "read wal_sender_timeout");
+
+    int64_t timeout_ms = r.rows == 1 ? pg_value_int(&r, 0, 0) : 0;
+
+    stream->report_interval_ms = stream_report_interval(timeout_ms);
+    stream->silence_ms = timeout_ms > SILENCE_MAX_MS ? timeout_ms : SILENCE_MAX_MS;
+    return true;
+}
+
+static bool
+start(Stream *stream, const StreamOpen *open, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+
+    if (pg_stream_start(
+            stream->conn,
+            &(PgStream){.slot = open->slot,
+                        .start_lsn = open->start,
+                        .publications = pg_quote_identifier(arena, str_of(open->publication))},
+            err))
+        return true;
+    if (strcmp(pg_sqlstate(stream->conn), "42704") == 0 && strstr(err->msg, "hint: ") == NULL)
+        return FAIL(err, ERR_INPUT,
+                    "slot %s does not exist: changes since it was read last cannot be had\n"
+                    "hint: \"walberg resync\" copies the tables again under a new slot",
+                    open->slot);
+    return WRAP(err, "read slot %s", open->slot);
+}
+
+bool
+stream_open(const StreamOpen *open, Stream **out_stream, Error *err)
+{
+    AUTO_STREAM Stream *stream = xcalloc(1, sizeof *stream);
+
+    stream->cancel = open->cancel;
+    stream->arena = arena_new();
+    atomic_init(&stream->flushed, open->start);
+    TRY(pg_connect(&(PgConnect){.conninfo = open->conninfo,
+                                .replication = true,
+                                .application_name = open->application_name,
+                                .cancel = open->cancel},
+                   &stream->conn, err));
+    TRY(learn_timeout(stream, err));
+    TRY(start(stream, open, err));
+    stream->reported_ms = stream->heard_ms = clock_ms();
+    *out_stream = stream;
+    stream = NULL;
+    return true;
+}
+
+void
+stream_close(Stream *stream)
+{
+    if (stream == NULL)
+        return;
+    pg_close(stream->conn);
+    arena_free(stream->arena);
+    free(stream);
+}
+
+void
+stream_closep(Stream **stream)
+{
+    stream_close(*stream);
+}
+
+/* --- positions ------------------------------------------------------------------------------- */
+
+void
+stream_set_flushed(Stream *stream, Position position)
+{
+    Position now = atomic_load(&stream->flushed);
+
+    while (now < position && !atomic_compare_exchange_weak(&stream->flushed, &now, position)) {
+    }
+}
+
+Position
+stream_flushed(const Stream *stream)
+{
+    return atomic_load(&stream->flushed);
+}
+
+Position
+stream_received(const Stream *stream)
+{
+    return stream->received;
+}
+
+static void
+see_position(Stream *stream, Position position)
+{
+    if (position > stream->received)
+        stream->received = position;
+}
+
+/* --- status updates -------------------------------------------------------------------------- */
+
+static bool
+report(Stream *stream, bool request_reply, Error *err)
+{
+    Position flushed = stream_flushed(stream);
+    Position written = flushed > stream->received ? flushed : stream->received;
+
+    TRY(pg_stream_status(stream->conn, written, flushed, request_reply, err));
+    stream->reported_ms = clock_ms();
+    stream->reported = flushed;
+    return true;
+}
+
+bool
+stream_finish(Stream *stream, Error *err)
+{
+    TRY(report(stream, false, err));
+    return pg_stream_finish(stream->conn, FINISH_MS, err);
+}
+
+/* Milliseconds until an update is due; 0 or less: now. */
+static int64_t
+report_due_in(const Stream *stream, int64_t now)
+{
+    bool moved = stream_flushed(stream) != stream->reported;
+    int64_t interval = stream->report_interval_ms;
+
+    if (moved && interval > REPORT_FLUSHED_MS)
+        interval = REPORT_FLUSHED_MS;
+    return stream->reported_ms + interval - now;
+}
+
+static bool
+report_if_due(Stream *stream, Error *err)
+{
+    return report_due_in(stream, clock_ms()) > 0 ? true : report(stream, false, err);
+}
+
+/* TCP notices a dead peer late or, behind some proxies, never. */
+static bool
+check_silence(Stream *stream, Error *err)
+{
+    int64_t silent = clock_ms() - stream->heard_ms;
+
+    if (silent > 2 * stream->silence_ms)
+        return FAIL(err, ERR_TRANSIENT, "%s: no sign of life for %lld s", pg_describe(stream->conn),
+                    (long long) silent / 1000);
+    if (silent > stream->silence_ms && !stream->asked) {
+        stream->asked = true;
+        return report(stream, true, err);
+    }
+    return true;
+}
+
+bool
+stream_service(Stream *stream, int64_t ms, Error *err)
+{
+    int64_t deadline = clock_ms() + ms;
+
+    for (;;) {
+        int64_t now = clock_ms();
+        int64_t due = report_due_in(stream, now);
+        int64_t left = deadline - now;
+
+        if (due <= 0)
+            TRY(report(stream, false, err));
+        stream->heard_ms = now; /* we are not listening */
+        if (left <= 0)
+            return true;
+        if (due <= 0 || due > REPORT_FLUSHED_MS)
+            due = REPORT_FLUSHED_MS; /* flushed may move meanwhile */
+        TRY(cancel_sleep(stream->cancel, due < left ? due : left, err));
+    }
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static bool
+take_data(Stream *stream, const PgFrame *frame, StreamEvent *out_event, Error *err)
+{
+    arena_reset(stream->arena);
+    out_event->kind = STREAM_MESSAGE;
+    out_event->lsn = frame->wal_start;
+    TRY(pgoutput_decode(frame->payload, stream->arena, &out_event->message, err));
+    if (out_event->message.kind == 'C')
+        see_position(stream, out_event->message.commit.end_lsn);
+    return true;
+}
+
+/* *out_event is filled unless nothing is buffered (*out_none). */
+static bool
+take_frame(Stream *stream, StreamEvent *out_event, bool *out_none, Error *err)
+{
+    PgFrame frame;
+
+    TRY(pg_stream_next(stream->conn, &frame, err));
+    *out_none = frame.kind == PG_FRAME_NONE;
+    if (*out_none)
+        return true;
+    stream->heard_ms = clock_ms();
+    stream->asked = false;
+    switch (frame.kind) {
+    case PG_FRAME_DATA:
+        TRY(take_data(stream, &frame, out_event, err));
+        break;
+    case PG_FRAME_KEEPALIVE:
+        see_position(stream, frame.wal_end);
+        *out_event = (StreamEvent){.kind = STREAM_KEEPALIVE, .server = frame.wal_end};
+        if (frame.reply_requested)
+            return report(stream, false, err);
+        break;
+    case PG_FRAME_END:
+        *out_event = (StreamEvent){.kind = STREAM_END};
+        break;
+    case PG_FRAME_NONE:
+        break;
+    }
+    return report_if_due(stream, err);
+}
+
+/* Until the socket has something, the next report is due or the time is over. */
+static bool
+wait_for_socket(Stream *stream, int64_t deadline, Error *err)
+{
+    int64_t now = clock_ms();
+    int64_t wait = deadline - now;
+    int64_t due = report_due_in(stream, now);
+    bool ready;
+
+    if (due < wait)
+        wait = due;
+    if (wait > REPORT_FLUSHED_MS)
+        wait = REPORT_FLUSHED_MS; /* another thread may move flushed */
+    return cancel_poll(stream->cancel, pg_socket(stream->conn), POLLIN, wait < 0 ? 0 : wait, &ready,
+                       err);
+}
+
+bool
+stream_next(Stream *stream, int64_t wait_ms, StreamEvent *out_event, Error *err)
+{
+    int64_t deadline = -1;
+
+    if (cancel_is_set(stream->cancel))
+        return FAIL(err, ERR_CANCELED, "canceled");
+    for (;;) {
+        bool none;
+
+        TRY(take_frame(stream, out_event, &none, err));
+        if (!none)
+            return true;
+        TRY(report_if_due(stream, err));
+        TRY(check_silence(stream, err));
+
+        int64_t now = clock_ms();
+
+        if (deadline < 0)
+            deadline = now + wait_ms;
+        if (now >= deadline) {
+            *out_event = (StreamEvent){.kind = STREAM_IDLE};
+            return true;
+        }
+        TRY(wait_for_socket(stream, deadline, err));
+    }
+}

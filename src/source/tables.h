@@ -1,0 +1,84 @@
+/* tables.h - the tables of the source, as its catalog describes them.
+ *
+ * A bounded number of queries whatever the number of tables. Partitioned tables appear as their
+ * root, which is also what their changes arrive as (publish_via_partition_root); the partitions
+ * below are listed for the copy. What cannot be replicated is listed too, with the reason. */
+#ifndef SOURCE_TABLES_H
+#define SOURCE_TABLES_H
+
+#include "config/config.h"
+#include "model/schema.h"
+#include "pg/conn.h"
+
+/* A column that is in Postgres and not in the lake. */
+typedef struct MissingColumn {
+    Str name;
+    const char *reason;
+} MissingColumn;
+
+typedef struct TableLeaf {
+    uint32_t relid;
+    Str schema_name;
+    Str table_name;
+    char kind; /* 'r', or 'f': a foreign table, whose rows are elsewhere and do not arrive */
+} TableLeaf;
+
+typedef struct SourceTable {
+    uint32_t relid;
+    Str schema_name;
+    Str table_name;
+    const char *qualified; /* public.orders; a part with dots or quotes is quoted */
+    char kind;             /* pg_class.relkind: r table, p partitioned, v, m, f */
+    const char *owner;
+    bool owned;    /* our role may alter it */
+    bool readable; /* USAGE on the schema, SELECT on the table */
+
+    const char *excluded;      /* cannot be replicated at all, and why; then schema is NULL */
+    const char *problem;       /* could lose rows or cannot be read; a person must act (hint) */
+    const char *warning;       /* works, but worth knowing */
+    const TableSchema *schema; /* a reference; field ids are those of a new table */
+
+    int missing_count;
+    MissingColumn *missing;
+    int text_count;    /* columns whose type has no home of its own and arrives as text */
+    int *text_columns; /* indexes into schema->columns */
+
+    int64_t pages;         /* as of the last vacuum or analyze, partitions included */
+    int64_t rows_estimate; /* -1: never analyzed */
+    int leaf_count;        /* partitioned tables */
+    TableLeaf *leaves;
+
+    bool published;         /* by the publication that was asked about */
+    const char *row_filter; /* of the publication: an expression over the columns; NULL */
+} SourceTable;
+
+/* Sorted by schema and name. */
+typedef struct SourceTables {
+    int count;
+    SourceTable *items;
+} SourceTables;
+
+typedef struct TablesRead {
+    const Config *config;    /* which tables, and their keys */
+    const char *publication; /* what it publishes, with column lists and row filters; NULL */
+} TablesRead;
+
+/* On an ordinary connection. Everything but the schemas lives in the arena; schemas are released by
+ * source_tables_done(). */
+bool source_tables_load(PgConn *conn, Arena *arena, const TablesRead *read,
+                        SourceTables *out_tables, Error *err) WARN_UNUSED;
+
+/* One table (a partitioned one by its root), whatever source.tables says: when a Relation message
+ * does not match what we know. *out_tables is empty when there is no such table any more. */
+bool source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uint32_t relid,
+                         SourceTables *out_tables, Error *err) WARN_UNUSED;
+
+void source_tables_done(SourceTables *tables);
+
+/* The table with this oid, or NULL. */
+const SourceTable *source_tables_find(const SourceTables *tables, uint32_t relid);
+
+/* "public"."orders", for SQL. */
+const char *source_relation_sql(Arena *arena, Str schema_name, Str table_name);
+
+#endif

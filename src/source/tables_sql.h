@@ -1,0 +1,87 @@
+/* tables_sql.h - the queries of tables.c and the columns of their results. search_path is
+ * pg_catalog on every connection. */
+#ifndef SOURCE_TABLES_SQL_H
+#define SOURCE_TABLES_SQL_H
+
+enum {
+    REL_OID,
+    REL_SCHEMA,
+    REL_NAME,
+    REL_KIND,
+    REL_PERSISTENCE,
+    REL_IDENTITY,
+    REL_OWNER,
+    REL_OWNED,
+    REL_READABLE,
+    REL_ROW_SECURITY,
+    REL_PAGES,
+    REL_ROWS,
+    REL_ROOT, /* of a partition */
+    REL_EXTENSION,
+};
+
+/* What FOR ALL TABLES would take (is_publishable_class in pg_publication.c: user oids, permanent),
+ * and views, foreign and unlogged tables to say why not. Sizes are those of pg_class: asking for
+ * the real ones would wait for whoever holds a lock. The %s narrows it to one table. */
+#define RELATIONS_SQL                                                                              \
+    "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,"             \
+    " pg_get_userbyid(c.relowner), pg_has_role(c.relowner, 'USAGE'),"                              \
+    " has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),"              \
+    " CASE WHEN c.relrowsecurity THEN row_security_active(c.oid) ELSE false END,"                  \
+    " c.relpages, c.reltuples::bigint,"                                                            \
+    " CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::oid END,"                          \
+    " (SELECT e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid"                \
+    "   WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0"             \
+    "   AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e')"                          \
+    " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"                               \
+    " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid >= 16384"                             \
+    " AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"   \
+    "%s ORDER BY c.oid"
+
+enum {
+    COL_REL,
+    COL_ATTNUM,
+    COL_NAME,
+    COL_TYPE,
+    COL_TYPMOD,
+    COL_NOT_NULL,
+    COL_DIMENSIONS,
+    COL_GENERATED,
+    COL_TYPE_NAME,
+};
+
+#define COLUMNS_SQL                                                                                \
+    "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attndims,"   \
+    " a.attgenerated, format_type(a.atttypid, a.atttypmod)"                                        \
+    " FROM pg_attribute a WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0"                     \
+    " AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"
+
+enum { KEY_REL, KEY_INDEX, KEY_PRIMARY, KEY_IDENTITY, KEY_IMMEDIATE, KEY_COLUMN };
+
+/* One row per key column, in the key's order. */
+#define KEYS_SQL                                                                                   \
+    "SELECT i.indrelid, i.indexrelid, i.indisprimary, i.indisreplident, i.indimmediate, a.attname" \
+    " FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n)"    \
+    " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum"                      \
+    " WHERE i.indrelid = ANY ($1::oid[]) AND (i.indisprimary OR i.indisreplident)"                 \
+    " AND i.indisvalid AND k.n <= i.indnkeyatts"                                                   \
+    " ORDER BY i.indrelid, i.indexrelid, k.n"
+
+enum { PUB_REL, PUB_FILTER, PUB_COLUMNS };
+
+/* Row filters and column lists came with 15. */
+#define PUBLISHED_SQL                                                                              \
+    "SELECT c.oid, p.rowfilter, (SELECT array_to_string(r.prattrs::int2[], ' ')"                   \
+    "   FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid"                      \
+    "   WHERE b.pubname = $1 AND r.prrelid = c.oid)"                                               \
+    " FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname"                \
+    " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \
+    " WHERE p.pubname = $1 ORDER BY c.oid"
+
+#define PUBLISHED_SQL_14                                                                           \
+    "SELECT c.oid, NULL, NULL"                                                                     \
+    " FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname"                \
+    " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \
+    " WHERE p.pubname = $1 ORDER BY c.oid"
+
+#endif

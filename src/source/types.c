@@ -1,0 +1,154 @@
+#include "source/types.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* An array type is one whose element names it as its array (typarray): int2vector and oidvector
+ * have elements too, but another text form. */
+static const char types_sql[] =
+    "WITH RECURSIVE wanted(oid) AS ("
+    "  SELECT unnest($1::oid[])"
+    "  UNION"
+    "  SELECT part.oid FROM wanted w JOIN pg_type t ON t.oid = w.oid CROSS JOIN LATERAL ("
+    "    SELECT t.typelem WHERE t.typelem <> 0"
+    "    UNION ALL SELECT t.typbasetype WHERE t.typbasetype <> 0"
+    "    UNION ALL SELECT a.atttypid FROM pg_attribute a"
+    "      WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0"
+    "      AND NOT a.attisdropped"
+    "  ) part(oid)"
+    ") SELECT t.oid, t.typname, t.typtype, coalesce(e.typdelim, ','),"
+    " coalesce(e.typarray = t.oid, false), t.typtypmod,"
+    " CASE WHEN t.typtype = 'd' THEN t.typbasetype WHEN e.typarray = t.oid THEN e.oid ELSE 0 END"
+    " FROM wanted w JOIN pg_type t ON t.oid = w.oid LEFT JOIN pg_type e ON e.oid = t.typelem"
+    " ORDER BY t.oid";
+
+static const char members_sql[] =
+    "SELECT t.oid, a.attname, a.atttypid, a.atttypmod"
+    " FROM pg_type t JOIN pg_attribute a ON a.attrelid = t.typrelid"
+    " WHERE t.oid = ANY ($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped"
+    " ORDER BY t.oid, a.attnum";
+
+/* A type that vanished between two queries: its values arrive as text. */
+static const PgType unknown_type = {
+    .name = {.ptr = "unknown", .len = 7}, .typtype = 'p', .delimiter = ',', .typmod = -1};
+
+const char *
+source_oid_array(Arena *arena, const uint32_t *oids, int count)
+{
+    AUTO_BUF Buf text = {0};
+
+    buf_byte(&text, '{');
+    for (int i = 0; i < count; i++)
+        buf_printf(&text, "%s%u", i > 0 ? "," : "", oids[i]);
+    buf_byte(&text, '}');
+    return arena_strdup(arena, buf_text(&text));
+}
+
+static int
+compare_oid(const void *key, const void *item)
+{
+    uint32_t oid = *(const uint32_t *) key;
+    const PgType *type = item;
+
+    return oid < type->oid ? -1 : oid > type->oid;
+}
+
+static PgType *
+find(const TypeSet *types, uint32_t oid)
+{
+    if (types->count == 0)
+        return NULL;
+    return bsearch(&oid, types->types, (size_t) types->count, sizeof(PgType), compare_oid);
+}
+
+const PgType *
+source_types_find(const TypeSet *types, uint32_t oid)
+{
+    return find(types, oid);
+}
+
+static const PgType *
+find_or_unknown(const TypeSet *types, uint32_t oid)
+{
+    const PgType *type = find(types, oid);
+
+    return type == NULL ? &unknown_type : type;
+}
+
+static void
+add_members(Arena *arena, const PgResult *members, const TypeSet *types)
+{
+    for (int row = 0; row < members->rows;) {
+        uint32_t oid = (uint32_t) pg_value_int(members, row, 0);
+        int end = row;
+
+        while (end < members->rows && (uint32_t) pg_value_int(members, end, 0) == oid)
+            end++;
+
+        PgType *type = find(types, oid);
+
+        if (type != NULL) {
+            type->member_count = end - row;
+            type->members = ARENA_ARRAY(arena, PgMember, (size_t) type->member_count);
+            for (int i = 0; i < type->member_count; i++)
+                type->members[i] = (PgMember){
+                    .name = pg_value(members, row + i, 1),
+                    .type = find_or_unknown(types, (uint32_t) pg_value_int(members, row + i, 2)),
+                    .typmod = (int32_t) pg_value_int(members, row + i, 3)};
+        }
+        row = end;
+    }
+}
+
+bool
+source_types_build(Arena *arena, const PgResult *types, const PgResult *members, TypeSet *out_types,
+                   Error *err)
+{
+    TypeSet set = {.count = types->rows, .types = ARENA_ARRAY(arena, PgType, (size_t) types->rows)};
+
+    for (int row = 0; row < types->rows; row++) {
+        PgType *type = &set.types[row];
+
+        *type = (PgType){.oid = (uint32_t) pg_value_int(types, row, 0),
+                         .name = pg_value(types, row, 1),
+                         .typtype = pg_value(types, row, 2).ptr[0],
+                         .delimiter = pg_value(types, row, 3).ptr[0],
+                         .is_array = pg_value_bool(types, row, 4),
+                         .typmod = (int32_t) pg_value_int(types, row, 5)};
+        if (row > 0 && type->oid <= set.types[row - 1].oid)
+            return FAIL(err, ERR_BUG, "types are not sorted by oid");
+    }
+    for (int row = 0; row < types->rows; row++) {
+        uint32_t base = (uint32_t) pg_value_int(types, row, 6);
+
+        if (base != 0)
+            set.types[row].base = find_or_unknown(&set, base);
+    }
+    add_members(arena, members, &set);
+    *out_types = set;
+    return true;
+}
+
+bool
+source_types_load(PgConn *conn, Arena *arena, const uint32_t *oids, int count, TypeSet *out_types,
+                  Error *err)
+{
+    PgResult types;
+    PgResult members;
+    const char *params[] = {source_oid_array(arena, oids, count)};
+
+    assert(!pg_is_replication(conn));
+    if (!pg_query(conn, arena, types_sql, 1, params, &types, err))
+        return WRAP(err, "read types");
+
+    uint32_t *composites = ARENA_ARRAY(arena, uint32_t, (size_t) types.rows);
+    int composite_count = 0;
+
+    for (int row = 0; row < types.rows; row++)
+        if (str_eq(pg_value(&types, row, 2), STR("c")))
+            composites[composite_count++] = (uint32_t) pg_value_int(&types, row, 0);
+    params[0] = source_oid_array(arena, composites, composite_count);
+    if (!pg_query(conn, arena, members_sql, 1, params, &members, err))
+        return WRAP(err, "read members of composite types");
+    return source_types_build(arena, &types, &members, out_types, err);
+}
