@@ -87,11 +87,8 @@ meet_source(Pipeline *pl, Error *err)
 bool
 recover_source(Pipeline *pl, Error *err)
 {
-    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
-
-    while (!meet_source(pl, err))
-        if (!retry_again(&retry, "cannot reach the source", err))
-            return false;
+    /* a first connection that fails is more often a typing error than an outage: said at once */
+    TRY(meet_source(pl, err));
     TRY(config_resolve(pl->options->config, pl->options->arena, pl->server.database, err));
     log_info("connected", LOG_STR("source", pg_describe(pl->conn)),
              LOG_STR("server", pl->server.version_text), LOG_STR("pipeline", pl->config->pipeline));
