@@ -137,7 +137,7 @@ remove_new_folders(Arena *arena, const char *path, size_t keep)
 static const char *
 local_folder(Arena *arena, const char *warehouse, const char *probe)
 {
-    Str text = str_of(warehouse);
+    Str text = {.ptr = warehouse, .len = strlen(warehouse)};
 
     if (str_starts(text, STR("file://")))
         text = (Str){.ptr = text.ptr + 7, .len = text.len - 7};

@@ -42,7 +42,7 @@ status_done(Status *status)
 /* --- what the pipeline left ------------------------------------------------------------------ */
 
 static void
-close_fd(int *fd)
+close_fd(const int *fd)
 {
     if (*fd >= 0)
         close(*fd);
@@ -159,7 +159,7 @@ size_text(Arena *arena, json_int_t bytes)
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
     size_t unit = 0;
 
-    while (unit + 1 < sizeof units / sizeof units[0] && bytes >= 10 * 1024) {
+    while (unit + 1 < sizeof units / sizeof units[0] && bytes >= 10240) {
         bytes = (bytes + 512) / 1024;
         unit++;
     }
