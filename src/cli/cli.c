@@ -101,6 +101,7 @@ run_command(Parsed *parsed)
     Cli *cli = &parsed->cli;
     Error err = {0};
 
+    cli->load = &parsed->load;
     if (cli->command->wants_settings) {
         if (!config_load(cli->arena, &parsed->load, &cli->config, &err))
             return cli_fail_settings(&err);

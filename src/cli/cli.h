@@ -55,6 +55,7 @@ struct Cli {
     const char *config_file; /* --config */
     int arg_count;
     const char *const *args; /* those that did not become settings */
+    const ConfigLoad *load;  /* what it was loaded from */
     bool has_source;         /* SOURCE and WAREHOUSE were given as arguments */
     bool json;
     bool verbose;
@@ -79,6 +80,11 @@ void cli_put(const Buf *text);
 /* What a command cannot do without; ERR_INPUT with a hint. */
 bool cli_need_source(const Cli *cli, Error *err) WARN_UNUSED;
 bool cli_need_warehouse(const Cli *cli, Error *err) WARN_UNUSED;
+
+/* int cmd_<name>(const Cli *cli) of every command */
+#define COMMAND(name, ...) int cmd_##name(const Cli *cli);
+#include "cli/commands.h"
+#undef COMMAND
 
 /* --- the tables ------------------------------------------------------------------------------ */
 

@@ -2,6 +2,13 @@
  * docs/commands.md walk the rows.
  *
  *   COMMAND(name, arguments, form, options, wants settings, summary, doc) */
+COMMAND(run, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 1u << CLI_ONCE, true,
+        "copy what is missing, then stream, until SIGTERM",
+        "Copies every table that the lake does not have yet, then streams changes into it and "
+        "serves queries (query.listen; 127.0.0.1:5433 when SOURCE and WAREHOUSE are given). On "
+        "SIGTERM or SIGINT it commits what is whole, acknowledges it and exits with 0; a second "
+        "signal makes it leave at once. With --once it goes up to the server's present position, "
+        "commits and acknowledges everything, and exits.")
 COMMAND(check, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "say what will and will not arrive, and what is missing",
         "Looks at the server's version and settings, the role's rights, slots, the publication, "

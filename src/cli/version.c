@@ -2,8 +2,6 @@
 
 #include "base/json_writer.h"
 
-int cmd_version(const Cli *cli);
-
 int
 cmd_version(const Cli *cli)
 {

@@ -210,92 +210,91 @@ check_not_rewritten(PgConn *conn, Arena *arena, const CopyTask *task, Error *err
     return true;
 }
 
-/* The batch being filled. */
-typedef struct Filling {
-    const CopyRun *run;
+struct CopyReader {
+    Arena *arena;
+    PgConn *conn;
+    const CopyTask *task;
+    CopyRun run;
     TupleMap map;
     Datum *datums;
-    Batch *batch;
-    size_t rows;
-    size_t bytes; /* of text */
     int64_t total;
-} Filling;
+};
 
-static bool
-give_batch(Filling *filling, Error *err)
+bool
+copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyReader **out_reader,
+                 Error *err)
 {
-    CopySink *sink = filling->run->sink;
-    Batch *batch = filling->batch;
+    Arena *arena = arena_new();
+    CopyReader *reader = ARENA_NEW(arena, CopyReader);
+    int columns = task->table->schema->column_count;
+    int *column_map = ARENA_ARRAY(arena, int, (size_t) columns);
 
-    if (batch == NULL)
-        return true;
-    filling->batch = NULL;
-    filling->rows = 0;
-    filling->bytes = 0;
-    batch_seal(batch);
-    return sink->give(sink, batch, err);
+    for (int i = 0; i < columns; i++)
+        column_map[i] = i;
+    *reader = (CopyReader){.arena = arena,
+                           .conn = conn,
+                           .task = task,
+                           .run = *run,
+                           .map = {.count = columns, .column_map = column_map},
+                           .datums = ARENA_ARRAY(arena, Datum, (size_t) columns)};
+    if (!check_not_rewritten(conn, arena, task, err) ||
+        !pg_copy_start(conn, copy_task_sql(arena, task), err)) {
+        arena_free(arena);
+        return WRAP(err, "copy %s", task->table->qualified);
+    }
+    *out_reader = reader;
+    return true;
+}
+
+void
+copy_reader_close(CopyReader *reader)
+{
+    if (reader == NULL)
+        return;
+    if (reader->run.progress != NULL)
+        atomic_fetch_add(reader->run.progress, reader->total % LOOK_ROWS);
+    arena_free(reader->arena);
 }
 
 static bool
-is_full(const Filling *filling)
+add_row(CopyReader *reader, Batch *batch, char *row, size_t size, Error *err)
 {
-    const CopyRun *run = filling->run;
-
-    if (filling->rows >= run->batch_rows || filling->bytes >= run->batch_bytes)
-        return true;
-    return filling->rows % LOOK_ROWS == 0 && batch_memory(filling->batch) >= run->batch_bytes;
+    TRY(copy_text_split(row, size, reader->datums, reader->map.count, err));
+    TRY(batch_append_row(batch, &reader->map, reader->datums, &reader->run.origin, err));
+    reader->total++;
+    if (reader->run.progress != NULL && reader->total % LOOK_ROWS == 0)
+        atomic_fetch_add(reader->run.progress, LOOK_ROWS);
+    return true;
 }
 
 static bool
-add_row(Filling *filling, char *row, size_t size, Error *err)
+fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err)
 {
-    const CopyRun *run = filling->run;
+    size_t bytes = 0;
 
-    if (filling->batch == NULL)
-        TRY(run->sink->take(run->sink, &filling->batch, err));
-    TRY(copy_text_split(row, size, filling->datums, filling->map.count, err));
-    TRY(batch_append_row(filling->batch, &filling->map, filling->datums, &run->origin, err));
-    filling->rows++;
-    filling->bytes += size;
-    filling->total++;
-    if (run->progress != NULL && filling->total % LOOK_ROWS == 0)
-        atomic_fetch_add(run->progress, LOOK_ROWS);
-    return is_full(filling) ? give_batch(filling, err) : true;
-}
-
-static bool
-read_rows(PgConn *conn, Filling *filling, Error *err)
-{
+    *out_end = false;
     for (;;) {
         char *row;
         size_t size;
-        bool end;
+        bool full =
+            batch->rows >= reader->run.batch_rows || bytes >= reader->run.batch_bytes ||
+            (batch->rows % LOOK_ROWS == 0 && batch_memory(batch) >= reader->run.batch_bytes);
 
-        TRY(pg_copy_row(conn, &row, &size, &end, err));
-        if (end)
-            return give_batch(filling, err);
-        TRY(add_row(filling, row, size, err));
+        if (full && batch->rows > 0)
+            return true;
+        TRY(pg_copy_row(reader->conn, &row, &size, out_end, err));
+        if (*out_end)
+            return true;
+        TRY(add_row(reader, batch, row, size, err));
+        bytes += size;
     }
 }
 
 bool
-source_copy_task(PgConn *conn, const CopyTask *task, const CopyRun *run, int64_t *out_rows,
-                 Error *err)
+copy_reader_fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
-    int columns = task->table->schema->column_count;
-    int *column_map = ARENA_ARRAY(arena, int, (size_t) columns);
-    Filling filling = {.run = run,
-                       .map = {.count = columns, .column_map = column_map},
-                       .datums = ARENA_ARRAY(arena, Datum, (size_t) columns)};
-
-    for (int i = 0; i < columns; i++)
-        column_map[i] = i;
-    if (!check_not_rewritten(conn, arena, task, err) ||
-        !pg_copy_start(conn, copy_task_sql(arena, task), err) || !read_rows(conn, &filling, err))
-        return WRAP(err, "copy %s", task->table->qualified);
-    if (run->progress != NULL)
-        atomic_fetch_add(run->progress, filling.total % LOOK_ROWS);
-    *out_rows = filling.total;
+    if (!fill(reader, batch, out_end, err))
+        return WRAP(err, "copy %s", reader->task->table->qualified);
+    batch_seal(batch);
     return true;
 }

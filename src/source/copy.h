@@ -46,28 +46,24 @@ const char *copy_task_sql(Arena *arena, const CopyTask *task);
 bool source_copy_begin(PgConn *conn, const char *snapshot, Error *err) WARN_UNUSED;
 bool source_copy_end(PgConn *conn, Error *err) WARN_UNUSED;
 
-/* Takes the rows. Embed it as the first member. */
-typedef struct CopySink CopySink;
-
-struct CopySink {
-    /* An empty batch to fill, of the table's schema. Asked for when there is a row for it. */
-    bool (*take)(CopySink *sink, Batch **out_batch, Error *err);
-    /* The batch back, sealed, with at least one row. When the copy fails, the batch that was taken
-     * last is not given back: it stays the sink's. */
-    bool (*give)(CopySink *sink, Batch *batch, Error *err);
-};
-
 typedef struct CopyRun {
-    CopySink *sink;
-    size_t batch_rows;  /* a batch is given back when it has this many rows */
+    size_t batch_rows;  /* a batch is full when it has this many rows */
     size_t batch_bytes; /* or this much memory */
     ChangeOrigin origin;
     atomic_llong *progress; /* rows are added as they come; NULL */
 } CopyRun;
 
-/* One task, inside source_copy_begin(). ERR_TRANSIENT when the relation was rewritten since the
- * snapshot (ALTER TABLE, VACUUM FULL, TRUNCATE): an older snapshot would see it empty. */
-bool source_copy_task(PgConn *conn, const CopyTask *task, const CopyRun *run, int64_t *out_rows,
-                      Error *err) WARN_UNUSED;
+/* One task being read. */
+typedef struct CopyReader CopyReader;
+
+/* Inside source_copy_begin(). The task must outlive the reader. ERR_TRANSIENT when the relation was
+ * rewritten since the snapshot (ALTER TABLE, VACUUM FULL, TRUNCATE): an older snapshot would see it
+ * empty. */
+bool copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run,
+                      CopyReader **out_reader, Error *err) WARN_UNUSED;
+/* Fill an empty batch of the table's schema and seal it. *out_end: the task has no more rows (the
+ * batch may be empty then). */
+bool copy_reader_fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err) WARN_UNUSED;
+void copy_reader_close(CopyReader *reader); /* NULL is fine */
 
 #endif

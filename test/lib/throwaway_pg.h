@@ -49,8 +49,7 @@ run_script(const char *verb, const char *dir, const char *port)
 static int
 free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -118,9 +117,9 @@ connect_with(const ThrowawayPg *pg, const char *more, bool replication)
     Error err = {0};
     PgConn *conn = NULL;
 
-    OK(pg_connect(&(PgConnect){.conninfo = conninfo_with(pg, conninfo, more),
-                               .replication = replication},
-                  &conn, &err));
+    OK(pg_connect(
+        &(PgConnect){.conninfo = conninfo_with(pg, conninfo, more), .replication = replication},
+        &conn, &err));
     return conn;
 }
 

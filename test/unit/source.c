@@ -204,8 +204,8 @@ slot_names_are_postgres_own(void **state)
     FAILS(source_slot_check_name("", &err), ERR_INPUT);
     FAILS(source_slot_check_name("Shop", &err), ERR_INPUT);
     FAILS(source_slot_check_name("a-b", &err), ERR_INPUT);
-    FAILS(source_slot_check_name(
-              "a123456789012345678901234567890123456789012345678901234567890123", &err),
+    FAILS(source_slot_check_name("a123456789012345678901234567890123456789012345678901234567890123",
+                                 &err),
           ERR_INPUT);
 }
 

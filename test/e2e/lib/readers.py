@@ -9,7 +9,8 @@ PyIceberg (Python), DuckDB's iceberg extension (C++) and the reference Java libr
     binary             lower hexadecimal    list           list
     map                list of [key, value] sorted by key  struct  dict
 
-Dates and timestamps are numbers because no two libraries agree on text for the year 294276 or 44 BC.
+Dates and timestamps are numbers because no two libraries agree on a text for the years 294247 or
+44 BC.
 """
 import atexit
 import importlib
@@ -22,10 +23,9 @@ import uuid
 import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
-from pyiceberg.table import StaticTable
-
 from lib.env import CACHE, kill
 from lib.storage import KEY, REGION, SECRET
+from pyiceberg.table import StaticTable
 
 # --- canonical form --------------------------------------------------------------------------
 
@@ -67,12 +67,12 @@ def from_arrow(array):
         members = [from_arrow(array.field(i)) for i in range(kind.num_fields)]
         names = [kind.field(i).name for i in range(kind.num_fields)]
         valid = array.is_valid().to_pylist()
-        return [dict(zip(names, row)) if ok else None
-                for ok, row in zip(valid, zip(*members))]
+        return [dict(zip(names, row, strict=True)) if ok else None
+                for ok, row in zip(valid, zip(*members, strict=True), strict=True)]
     if pt.is_list(kind) or pt.is_large_list(kind):
         return slices(array, from_arrow(array.values))
     if pt.is_map(kind):
-        pairs = list(zip(from_arrow(array.keys), from_arrow(array.items)))
+        pairs = list(zip(from_arrow(array.keys), from_arrow(array.items), strict=True))
         return [None if row is None else sort_map([list(pair) for pair in row])
                 for row in slices(array, pairs)]
     assert (pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_string(kind)
@@ -94,7 +94,7 @@ def slices(array, values):
 
 def table_rows(table):
     columns = [from_arrow(column) for column in table.columns]
-    return table.column_names, list(zip(*columns)) if columns else []
+    return table.column_names, list(zip(*columns, strict=True)) if columns else []
 
 
 # --- PyIceberg -------------------------------------------------------------------------------
@@ -145,7 +145,8 @@ def duckdb_connection(server):
 def duckdb_iceberg(table):
     with duckdb_connection(table.storage.server) as conn:
         location = table.uri.replace("'", "''")
-        return table_rows(conn.execute(f"select * from iceberg_scan('{location}')").to_arrow_table())
+        scan = conn.execute(f"select * from iceberg_scan('{location}')")
+        return table_rows(scan.to_arrow_table())
 
 
 # --- Java ------------------------------------------------------------------------------------
@@ -178,9 +179,9 @@ def java(table):
     kinds = [field["type"] for field in table.schema["fields"]]
     rows = []
     for line in process.stdout:
-        answer = json.loads(line, parse_float=lambda text: canonical_float(text))
+        answer = json.loads(line, parse_float=canonical_float)
         if isinstance(answer, list):
-            rows.append(tuple(java_value(kind, value) for kind, value in zip(kinds, answer)))
+            rows.append(tuple(map(java_value, kinds, answer)))
             continue
         if "error" in answer:
             raise RuntimeError(f"java: {answer['error']}")
