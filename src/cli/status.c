@@ -20,8 +20,6 @@
 #include "source/server.h"
 #include "source/slot.h"
 
-int cmd_status(const Cli *cli);
-
 enum { STATUS_BYTES_MAX = 64 << 20, EXIT_PARKED = 1 };
 
 typedef struct Status {
