@@ -96,11 +96,11 @@ const Command *cli_find_command(const char *name);
 const char *cli_nearest_command(const char *name);
 
 typedef struct CliOptionRow {
-    char letter; /* 0: only the long form */
     const char *name;
     const char *argument; /* NULL: a switch */
-    bool common;          /* every command takes it */
     const char *doc;
+    char letter; /* 0: only the long form */
+    bool common; /* every command takes it */
 } CliOptionRow;
 
 extern const CliOptionRow cli_options[CLI_OPTION_COUNT];

@@ -27,7 +27,7 @@ COMMAND(init, "[FILE]", CLI_FORM_OPTIONAL, 0, false, "write a commented walberg.
 COMMAND(version, "", CLI_FORM_NONE, 0, false, "print versions",
         "Prints the versions of walberg and of the libraries that matter when something is "
         "reported.")
-COMMAND(help, "[COMMAND | commands | settings]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
+COMMAND(help, "[COMMAND | settings]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
         "explain a command, or all settings",
         "Without an argument lists the commands; with the name of one explains it; \"settings\" "
         "lists every setting with type, range and built-in value. With --format markdown "

@@ -23,6 +23,12 @@ pg_closep(PgConn **conn)
 }
 
 int
+pg_library_version(void)
+{
+    return PQlibVersion();
+}
+
+int
 pg_server_version(const PgConn *conn)
 {
     return PQserverVersion(conn->pg);

@@ -31,6 +31,8 @@ void pg_closep(PgConn **conn);
 #define AUTO_PG __attribute__((cleanup(pg_closep)))
 
 int pg_server_version(const PgConn *conn); /* 150018 */
+/* Of libpq, e.g. 150018. */
+int pg_library_version(void);
 bool pg_is_replication(const PgConn *conn);
 const char *pg_database(const PgConn *conn);
 /* host, port, user for messages, without secrets: "postgres@db.example:5432/shop" */
