@@ -150,7 +150,7 @@ copy_sees_the_snapshot_while_rows_change(void **state)
         assert_int_equal(plan.count, 1);
     tally_start(&tally, table->schema);
 
-    AUTO_PG PgConn *readers[2] = {connect_with(&pg, "", false), connect_with(&pg, "", false)};
+    PgConn *readers[2] = {connect_with(&pg, "", false), connect_with(&pg, "", false)};
 
     for (int i = 0; i < 2; i++)
         OK(source_copy_begin(readers[i], snapshot.snapshot, &err));
@@ -178,6 +178,7 @@ copy_sees_the_snapshot_while_rows_change(void **state)
         assert_int_equal(tally.seen[id], id % 7 != 0);
     tally_done(&tally);
     pg_close(walsender);
+    pg_close(readers[0]);
     pg_close(readers[1]);
     run_sql(conn, "DROP SCHEMA cp CASCADE");
 }
