@@ -214,7 +214,7 @@ collect(PgConn *conn, PGresult **out_last, Error *err)
     bool failed = false;
 
     for (;;) {
-        PGresult *result;
+        PGresult *result = NULL;
 
         TRY(conn_next_result(conn, &result, err));
         if (result == NULL)
@@ -275,6 +275,7 @@ finish(PgConn *conn, Arena *arena, PgResult *out_result, Error *err)
     return true;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the header's signature */
 bool
 pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count, const char *const *params,
          PgResult *out_result, Error *err)

@@ -104,6 +104,51 @@ passwords_with_odd_letters_do_not_leak(void **state)
     }
 }
 
+/* Rules of pg_hba.conf, on a server of our own. */
+static void
+passwords_are_asked_for_and_checked(void **state)
+{
+    (void) state;
+
+    static const struct {
+        const char *conninfo;
+        ErrKind kind;
+        const char *says;
+    } cases[] = {
+        {"user=walberg_scram password=sesame", ERR_NONE, ""},
+        {"user=walberg_scram password=samese", ERR_INPUT, "\nhint: check user and password"},
+        {"user=walberg_scram", ERR_INPUT, "\nhint: give the password in"},
+        {"user=walberg_out password=samese", ERR_INPUT, "pg_hba.conf rejects connection"},
+    };
+
+    AUTO_PG PgConn *admin = connect_with(&pg, "", false);
+    AUTO_ARENA Arena *arena = arena_new();
+
+    if (pg.dir[0] == '\0')
+        skip();
+    run_sql(admin, "SET password_encryption = 'scram-sha-256';"
+                   "CREATE ROLE walberg_scram LOGIN PASSWORD 'sesame'; CREATE ROLE walberg_out");
+    run_sql(admin, arena_printf(arena,
+                                "COPY (VALUES ('host all walberg_scram all scram-sha-256'),"
+                                " ('host all walberg_out all reject'), ('host all all all trust'),"
+                                " ('host replication all all trust'))"
+                                " TO '%s/data/pg_hba.conf'; SELECT pg_reload_conf()",
+                                pg.dir));
+    setenv("PGPASSFILE", "/nonexistent", 1); /* NOLINT(concurrency-mt-unsafe) */
+    usleep(500000);                          /* until the rules are read again */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char conninfo[1024];
+        PgConnect connect = {.conninfo = conninfo_with(&pg, conninfo, cases[i].conninfo)};
+        AUTO_PG PgConn *conn = NULL;
+        Error err = {0};
+
+        assert_int_equal(pg_connect(&connect, &conn, &err), cases[i].kind == ERR_NONE);
+        assert_int_equal(err.kind, cases[i].kind);
+        assert_non_null(strstr(err.msg, cases[i].says));
+        assert_null(strstr(err.msg, "samese"));
+    }
+}
+
 static void
 settings_are_pinned_over_role_and_database(void **state)
 {
@@ -514,6 +559,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_name_the_place_and_never_a_secret),
         cmocka_unit_test(passwords_with_odd_letters_do_not_leak),
+        cmocka_unit_test(passwords_are_asked_for_and_checked),
         cmocka_unit_test(settings_are_pinned_over_role_and_database),
         cmocka_unit_test(statements_fail_with_kind_and_sqlstate_and_go_on),
         cmocka_unit_test(server_facts_need_no_superuser),
