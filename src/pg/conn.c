@@ -275,7 +275,7 @@ finish(PgConn *conn, Arena *arena, PgResult *out_result, Error *err)
     return true;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the header's signature */
+/* NOLINTBEGIN(readability-function-size): seven parameters, as PQexecParams */
 bool
 pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count, const char *const *params,
          PgResult *out_result, Error *err)
@@ -288,6 +288,8 @@ pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count, const cha
         return conn_lost(conn, err);
     return finish(conn, arena, out_result, err);
 }
+
+/* NOLINTEND(readability-function-size) */
 
 bool
 pg_exec(PgConn *conn, Arena *arena, const char *sql, PgResult *out_result, Error *err)

@@ -25,14 +25,14 @@ typedef struct TableLeaf {
 
 typedef struct SourceTable {
     uint32_t relid;
-    Str schema_name;
-    Str table_name;
-    const char *qualified; /* public.orders; a part with dots or quotes is quoted */
-    const char *owner;
     char kind;      /* pg_class.relkind: r table, p partitioned, v, m, f */
     bool owned;     /* our role may alter it */
     bool readable;  /* USAGE on the schema, SELECT on the table */
     bool published; /* by the publication that was asked about */
+    Str schema_name;
+    Str table_name;
+    const char *qualified; /* public.orders; a part with dots or quotes is quoted */
+    const char *owner;
 
     const char *excluded;      /* cannot be replicated at all, and why; then schema is NULL */
     const char *problem;       /* could lose rows or cannot be read; a person must act (hint) */
