@@ -22,8 +22,6 @@ typedef struct ThrowawayPg {
     char conninfo[512];
 } ThrowawayPg;
 
-extern char **environ;
-
 static int
 run_script(const char *verb, const char *dir, const char *port)
 {
@@ -64,7 +62,7 @@ free_port(void)
 static int
 throwaway_pg_start(ThrowawayPg *pg, const char *settings)
 {
-    const char *given = getenv("WALBERG_TEST_PG");
+    const char *given = getenv("WALBERG_TEST_PG"); /* NOLINT(concurrency-mt-unsafe) */
     char port[16];
 
     *pg = (ThrowawayPg){0};
@@ -76,7 +74,7 @@ throwaway_pg_start(ThrowawayPg *pg, const char *settings)
     assert_non_null(mkdtemp(pg->dir));
     assert_int_equal(chmod(pg->dir, 0755), 0);
     snprintf(port, sizeof port, "%d", free_port());
-    setenv("PG_SETTINGS", settings == NULL ? "" : settings, 1);
+    setenv("PG_SETTINGS", settings == NULL ? "" : settings, 1); /* NOLINT(concurrency-mt-unsafe) */
 
     int rc = run_script("start", pg->dir, port);
 
@@ -95,7 +93,7 @@ throwaway_pg_stop(ThrowawayPg *pg)
         return;
     run_script("stop", pg->dir, "");
     snprintf(command, sizeof command, "rm -rf '%s'", pg->dir);
-    if (system(command) != 0)
+    if (system(command) != 0) /* NOLINT(concurrency-mt-unsafe) */
         print_error("cannot remove %s\n", pg->dir);
     pg->dir[0] = '\0';
 }
