@@ -406,14 +406,27 @@ region_hint(Arena *arena, const S3Bucket *bucket, const HttpResponse *response,
                         STR_ARG(region));
 }
 
+/* A body that ends with the connection cannot be told from one that was cut off. S3 never sends
+ * such, but a proxy might. */
+static bool
+has_length(const HttpResponse *response)
+{
+    return http_header(response, "Content-Length").ptr != NULL ||
+           http_header(response, "Transfer-Encoding").ptr != NULL;
+}
+
 static S3Outcome
-judge(const S3Bucket *bucket, const HttpResponse *response, Error *err)
+judge(const S3Bucket *bucket, const S3Request *request, const HttpResponse *response, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     S3Outcome outcome = outcome_of_status(response->status);
     const char *hint = hint_of_status(response->status);
     S3Problem problem;
 
+    if (outcome == S3_DONE && strcmp(request->method, "GET") == 0 && !has_length(response)) {
+        FAIL(err, ERR_TRANSIENT, "the answer does not say how long it is");
+        return S3_UNKNOWN;
+    }
     if (outcome == S3_DONE)
         return outcome;
     s3_problem_parse(arena, buf_view(&response->body), &problem);
@@ -442,7 +455,7 @@ S3Outcome
 s3_try(const S3Bucket *bucket, const S3Request *request, HttpResponse *response, Error *err)
 {
     if (send_signed(bucket, request, response, err))
-        return judge(bucket, response, err);
+        return judge(bucket, request, response, err);
     if (err->kind != ERR_TRANSIENT)
         return S3_FAILED;
     return response->fate == HTTP_NOT_SENT ? S3_AGAIN : S3_UNKNOWN;

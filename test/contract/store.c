@@ -436,10 +436,10 @@ list_goes_on_over_pages(void **state)
         fillers[i] = (Filler){.store = store_of(state), .first = i};
         pthread_create(&threads[i], NULL, fill, &fillers[i]);
     }
-    for (int i = 0; i < FILLERS; i++) {
+    for (int i = 0; i < FILLERS; i++)
         pthread_join(threads[i], NULL);
+    for (int i = 0; i < FILLERS; i++)
         assert_true(fillers[i].ok);
-    }
     OK(store_list(store_of(state), "many/", arena, &objects, &count, &err));
     assert_int_equal(count, MANY);
     for (size_t i = 0; i < count; i++)
