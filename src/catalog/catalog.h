@@ -8,7 +8,8 @@
  *     racing commits on one token exactly one succeeds, the others get ERR_CONFLICT;
  *   - a commit whose outcome cannot be known fails with ERR_TRANSIENT; the caller loads and looks
  *     for its snapshot id before anything else;
- *   - list names every namespace and table, exactly as given to create. */
+ *   - list names every table with its namespace, sorted, exactly as given to create; a namespace
+ *     is there when it has a table. */
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 

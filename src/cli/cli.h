@@ -69,7 +69,9 @@ int cli_main(int argc, char **argv);
 
 /* Print "walberg: message" with its hint line on stderr; returns the exit code of the kind. */
 int cli_fail(const Error *err);
-/* The same for wrong usage: 2. */
+/* The same for settings that are wrong or missing: 2, unless it is another kind of trouble. */
+int cli_fail_settings(const Error *err);
+/* Wrong usage: 2. */
 int cli_usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* To stdout. */

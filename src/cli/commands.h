@@ -9,6 +9,18 @@ COMMAND(run, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 1u << CLI_ONCE, tr
         "SIGTERM or SIGINT it commits what is whole, acknowledges it and exits with 0; a second "
         "signal makes it leave at once. With --once it goes up to the server's present position, "
         "commits and acknowledges everything, and exits.")
+COMMAND(check, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
+        "say what will and will not arrive, and what is missing",
+        "Looks at the server's version and settings, the role's rights, slots, the publication, "
+        "every table (key, replica identity, types that arrive as text, columns that will not "
+        "arrive), and whether the warehouse can be written and its compare-and-swap is real. One "
+        "line each: ok, warn or FAIL, with a hint. Changes nothing; one probe object is written to "
+        "the warehouse and removed. Exit code 1 if anything is FAIL.")
+COMMAND(status, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
+        "show where the pipeline and its tables stand",
+        "State of the pipeline and of each table, lag in bytes and seconds, WAL held by the slot, "
+        "rejects, last error. Live while walberg run is up, otherwise from the state folder and "
+        "the source. Exit code 1 if a table is parked.")
 COMMAND(init, "[FILE]", CLI_FORM_OPTIONAL, 0, false, "write a commented walberg.yaml",
         "Writes FILE (default walberg.yaml) with every setting, its built-in value and what it "
         "means. A file that is there is never overwritten. \"-\" writes to standard output.")

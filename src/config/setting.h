@@ -52,8 +52,8 @@ extern const TableOption table_options[TABLE_OPTION_COUNT];
 const Setting *setting_find(Str key);
 /* Whether settings exist below the key: "commit", "sink.iceberg". */
 bool setting_is_group(Str key);
-/* The setting that was probably meant; NULL when nothing is near. */
-const Setting *setting_nearest(Str key);
+/* The setting or group that was probably meant; STR_NULL when nothing is near. */
+Str setting_nearest(Str key);
 const TableOption *table_option_nearest(Str name);
 /* WALBERG_COMMIT_INTERVAL */
 const char *setting_variable(Arena *arena, const Setting *setting);

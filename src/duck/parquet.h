@@ -2,7 +2,13 @@
  *
  * Writing is a COPY from a table function that emits our columns in chunks of 2,048 rows, on the
  * calling thread, so that row n of the input (dead rows left out) is row n of the file: the key
- * index depends on it. Field ids are Iceberg's. zstd. Nothing is fsynced here. */
+ * index depends on it. (A Duck with more than one thread keeps the order, but may ask the
+ * RowSource from a thread of its own while the caller waits.) Field ids are Iceberg's. zstd.
+ * Nothing is fsynced here.
+ *
+ * Column names in the file are those of the fields, except that of two names that differ only in
+ * the case of ASCII letters the later one gets a suffix ("a", "A_1"): DuckDB cannot tell them
+ * apart. Iceberg's readers go by field id. */
 #ifndef DUCK_PARQUET_H
 #define DUCK_PARQUET_H
 
@@ -29,7 +35,11 @@ typedef struct ParquetWrite {
     const Field *fields; /* names, ids (nested ones too) and types */
     int field_count;
     RowSource *rows;
-    int64_t row_group_rows; /* 0 = 122880; rounded to what DuckDB accepts */
+    /* A row group is built in memory, which takes about three and a half times its bytes: 85 MB
+     * with these defaults. */
+    int64_t row_group_rows;  /* 0 = 122880; rounded to what DuckDB accepts */
+    int64_t row_group_bytes; /* 0 = 32 MB; of values in memory: wide rows make shorter groups.
+                                Kept by a Duck with one thread only */
 } ParquetWrite;
 
 /* What an Iceberg manifest wants to know and only the file can tell. */
@@ -53,7 +63,8 @@ bool duck_write_parquet(Duck *duck, Arena *arena, const ParquetWrite *write, Par
                         Error *err) WARN_UNUSED;
 
 /* Receives a scan: blocks in row order; first_row is the row number in the file of block row 0.
- * Embed it as the first member. */
+ * Embed it as the first member. The columns are reused for the next block. Its errors are passed on
+ * unchanged. */
 typedef struct RowSink RowSink;
 
 struct RowSink {
@@ -71,7 +82,9 @@ typedef struct ParquetScan {
 bool duck_scan_parquet(Duck *duck, const ParquetScan *scan, Error *err) WARN_UNUSED;
 
 /* Read some rows: row_numbers ascending, each once. Rows are appended to columns[field] in that
- * order; columns are initialised by the caller with the fields' types. */
+ * order; columns are initialised by the caller with the fields' types and have equally many rows.
+ * Costs a few milliseconds for each row group touched: DuckDB decompresses a column of a row group
+ * as a whole. */
 typedef struct ParquetPick {
     const char *path;
     const Field *fields;

@@ -34,7 +34,7 @@ typedef struct DataFile {
     FileContent content;
     Str path;      /* full URI */
     Str format;    /* "PARQUET" */
-    Str partition; /* Avro bytes of the partition tuple; empty for unpartitioned */
+    Str partition; /* the tuple, packed as iceberg/partition.h says; empty for unpartitioned */
     int64_t record_count;
     int64_t file_bytes;
     FIELD_MAP(CountByField) column_sizes;
@@ -94,14 +94,16 @@ typedef struct ManifestHeader {
     int64_t sequence_number; /* its sequence number, for the summary record only */
 } ManifestHeader;
 
-/* The Avro file's bytes into out, and its manifest-list record (without path) into *out_file. ADDED
- * entries are written with null sequence numbers; EXISTING and DELETED ones must carry theirs. */
+/* The Avro file's bytes into out, and its manifest-list record (without path) into *out_file, whose
+ * partition summaries are in the arena. ADDED entries are written with null sequence numbers and,
+ * where snapshot_id is 0, the header's; EXISTING and DELETED ones must carry theirs. The spec must
+ * be one that partition_result_types() understands (unpartitioned always is). */
 void manifest_write(Arena *arena, const ManifestHeader *header, const ManifestEntry *entries,
                     size_t count, Buf *out, ManifestFile *out_file);
 
 /* Entries with inheritance resolved from the manifest-list record `file`. Strings are copied into
  * the arena. Reads files of other writers: fields by id, unions in either order, unknown fields
- * skipped, null, deflate and zstandard codecs. */
+ * skipped, null, deflate and zstandard codecs. Encrypted files are refused. */
 bool manifest_read(Arena *arena, Str bytes, const ManifestFile *file, ManifestEntry **out_entries,
                    size_t *out_count, Error *err) WARN_UNUSED;
 

@@ -30,6 +30,7 @@ typedef struct PartitionSpec {
     int spec_id;
     int field_count;
     PartitionField *fields;
+    Str json; /* the whole object, as read; STR_NULL: made here */
 } PartitionSpec;
 
 typedef struct Snapshot {
@@ -40,6 +41,7 @@ typedef struct Snapshot {
     Str manifest_list;    /* full URI */
     PropertyList summary; /* "operation" included */
     int schema_id;        /* -1: not given */
+    Str json;             /* the whole object, as read: v3 keys survive; STR_NULL: made here */
 } Snapshot;
 
 typedef struct SnapshotRef {
@@ -86,9 +88,16 @@ typedef struct TableMetadata {
     Str rest; /* JSON object with the keys not modelled above, e.g. sort-orders, statistics */
 } TableMetadata;
 
-/* ERR_INPUT names what is wrong ("metadata: snapshots[3]: no manifest-list"). */
+/* Version 1 is brought to today's shape ("schema" and "partition-spec" become lists, a main branch
+ * appears); unpartitioned fields without ids get theirs. ERR_INPUT names what is wrong ("metadata:
+ * snapshots[3]: no manifest-list"). */
 bool metadata_parse(Arena *arena, Str json, TableMetadata **out_metadata, Error *err) WARN_UNUSED;
+/* Compact JSON, keys in Java's order. A version 1 table is written as version 2 (the upgrade needs
+ * nothing else); version 3 stays version 3, with everything it came with. */
 void metadata_write(const TableMetadata *metadata, Buf *out);
+
+/* The array of a spec's fields: a manifest's "partition-spec" is just this. */
+void partition_fields_write(JsonWriter *json, const PartitionSpec *spec);
 
 typedef struct TableCreate {
     const char *uuid;
@@ -104,6 +113,10 @@ TableMetadata *metadata_create(Arena *arena, const TableCreate *create);
 const IcebergSchema *metadata_current_schema(const TableMetadata *metadata);
 const Snapshot *metadata_current_snapshot(const TableMetadata *metadata); /* NULL: none */
 const Snapshot *metadata_find_snapshot(const TableMetadata *metadata, int64_t snapshot_id);
+/* NULL when there is none. */
+const IcebergSchema *metadata_find_schema(const TableMetadata *metadata, int schema_id);
+const PartitionSpec *metadata_find_spec(const TableMetadata *metadata, int spec_id);
+
 /* Value of a table property or summary entry; STR_NULL when absent. */
 Str property_get(const PropertyList *list, const char *key);
 /* A new list with key set to value (value.ptr == NULL: removed). */
@@ -113,14 +126,16 @@ PropertyList property_set(Arena *arena, const PropertyList *list, Str key, Str v
 typedef struct Retention {
     int64_t keep_all_ms;    /* every snapshot younger than this */
     int64_t keep_hourly_ms; /* then the last of each hour up to this age */
-    size_t snapshots_max;   /* never more than this many, the youngest win */
+    size_t snapshots_max;   /* never more than this many, the youngest win; 0: no limit */
     size_t metadata_log_max;
 } Retention;
 
 /* A copy of `metadata` in which `snapshot` is the current one on main: log entries, refs, sequence
- * number, last-updated; previous_file joins the metadata log; history thinned by `retention`, never
- * a snapshot that a ref or tag holds. The snapshot-log drops entries before a removed one, as the
- * spec says. */
+ * number, last-updated; previous_file (NULL: none) joins the metadata log; history thinned by
+ * `retention` (NULL: not at all), never a snapshot that a branch or tag points at. The snapshot-log
+ * drops entries before a removed one, as the spec says; statistics of removed snapshots go too.
+ * What did not change is shared with `metadata`, which must outlive the copy. Not for version 3,
+ * whose snapshots need row ids. */
 TableMetadata *metadata_add_snapshot(Arena *arena, const TableMetadata *metadata,
                                      const Snapshot *snapshot, const char *previous_file,
                                      const Retention *retention);

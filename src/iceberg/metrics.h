@@ -10,8 +10,12 @@
 
 typedef struct FileMetrics FileMetrics;
 
+/* `fields` must outlive it. */
 FileMetrics *file_metrics_new(const Field *fields, int field_count);
 void file_metrics_free(FileMetrics *metrics); /* NULL is fine */
+/* Do not truncate the bounds of this string column: file_path of a position delete file, whose
+ * equal bounds tell readers that it concerns one data file. */
+void file_metrics_keep_full(FileMetrics *metrics, int field_id);
 /* Rows without those that are dead (NULL: all live). */
 void file_metrics_add(FileMetrics *metrics, const Column *columns, size_t rows,
                       const uint8_t *dead);

@@ -36,6 +36,16 @@ void column_init(Column *column, const Type *type); /* type must outlive the col
 void column_done(Column *column);
 void column_reset(Column *column); /* no rows; memory kept */
 
+/* Room for the value of one more row that is not NULL, for the caller to fill: `width` is
+ * type_width(), so the fast paths need not look it up. Not for strings, lists, maps, structs. */
+static inline void *
+column_append_room(Column *column, size_t width)
+{
+    buf_byte(&column->valid, 1);
+    column->rows++;
+    return buf_push(&column->values, width);
+}
+
 void column_append_null(Column *column);
 /* One value of type_width() bytes (not for strings, lists, maps, structs). */
 void column_append_fixed(Column *column, const void *value);
@@ -47,7 +57,7 @@ void column_append_span(Column *column, size_t start);
 /* A struct row whose members were just appended. */
 void column_append_struct(Column *column);
 
-/* Append row `row` of `from`, which has the same type, to `column`. */
+/* Append row `row` of `from`, which has the same type, to `column`; it may be the same column. */
 void column_append_copy(Column *column, const Column *from, size_t row);
 /* Overwrite row `row` with row `from_row` of `from`: unchanged TOAST values filled in later. For
  * structs, lists and maps too. */
@@ -72,15 +82,20 @@ column_bytes(const Column *column, size_t row)
 {
     Span span = column_span(column, row);
 
+    if (span.length == 0)
+        return STR("");
     return (Str){.ptr = column->bytes.ptr + span.offset, .len = span.length};
 }
 
-/* Memory held, children included. */
+/* Bytes in use, children included. What a Buf keeps for the next batch does not count: a batch that
+ * was emptied starts from nothing. */
 size_t column_memory(const Column *column);
 
 /* Append a canonical encoding of the row's typed value to out: tag, width or length, bytes; nested
  * values in order. Equal values give equal bytes whether they came from COPY, from the stream or
- * back out of a Parquet file: key hashes are made of it. -0.0 and 0.0 differ, NaNs are one. */
+ * back out of a Parquet file: key hashes are made of it. A promoted column (int to long, float to
+ * double, more digits for a decimal) encodes its old values as before. JSON encodes as the string
+ * it is. -0.0 and 0.0 differ, NaNs are one. */
 void column_encode(const Column *column, size_t row, Buf *out);
 
 #endif

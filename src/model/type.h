@@ -39,6 +39,9 @@ typedef enum TextForm {
     FORM_MONEY,    /* TYPE_DECIMAL from "-$1,234.56" (lc_monetary is pinned to C) */
     FORM_EWKB,     /* TYPE_BINARY from hexadecimal digits without \x (PostGIS) */
     FORM_BRACKETS, /* TYPE_LIST from "[1,2,3]" (pgvector) */
+    /* TYPE_LIST that is a further dimension of the list around it: {{1,2},{3,4}}, and never NULL.
+     * The element of an array of a domain over an array is FORM_PLAIN instead: {"{1,2}",NULL} */
+    FORM_DIMENSION,
 } TextForm;
 
 typedef struct Type Type;
@@ -108,14 +111,18 @@ void type_duckdb_name(const Type *type, Buf *out);
 size_t type_width(const Type *type);
 
 bool type_is_nested(const Type *type);
-bool type_eq(const Type *a, const Type *b); /* same shape and names; field ids do not count */
+/* Same kinds and names. What does not count: field ids, required, and how the Postgres text is
+ * spelled (form, delimiter), so money equals numeric(19,2) here: compare OIDs and typmods too when
+ * asking whether rows can still be parsed. */
+bool type_eq(const Type *a, const Type *b);
 
 /* Deep copy. */
 const Type *type_copy(Arena *arena, const Type *type);
 
 /* Give every field of the tree below (element, key, value, members) the ids *next_id, *next_id + 1
- * ... in the order of Iceberg's TypeUtil.assignFreshIds: all fields of one level first, then their
- * children, level by level. The top field's own id is the caller's. */
+ * ... in the order of Iceberg's TypeUtil.assignFreshIds (AssignFreshIds.java): first all fields of
+ * this type, then what is below the first of them, then what is below the second. The top field's
+ * own id is the caller's. */
 void type_assign_ids(Type *type, int *next_id);
 
 #endif

@@ -175,6 +175,11 @@ mistakes_in_the_file_have_line_and_column(void **state)
         {"pipeline: a\n\nsource:\n  slot: b\n\ncomit:\n  interval: 1s\n", NULL,
          "walberg.yaml:7:3: unknown setting \"comit.interval\"\n"
          "hint: did you mean \"commit.interval\"?"},
+        {"sinc:\n  iceberg: {}\n", NULL,
+         "walberg.yaml:1:1: unknown setting \"sinc\"\nhint: did you mean \"sink\"?"},
+        {"sink:\n  icberg:\n    warehouse: a\n", NULL,
+         "walberg.yaml:3:5: unknown setting \"sink.icberg.warehouse\"\n"
+         "hint: did you mean \"sink.iceberg.warehouse\"?"},
         {"warehouse: ./lake\n", NULL,
          "walberg.yaml:1:1: unknown setting \"warehouse\"\n"
          "hint: did you mean \"sink.iceberg.warehouse\"?"},

@@ -440,6 +440,23 @@ attnum_property(Arena *arena, const TableSchema *schema)
     return arena_str(arena, buf_view(&text));
 }
 
+/* Whether values of both types are stored alike: Iceberg knows no JSON, it is a string there. The
+ * depth of types is bounded by TYPE_DEPTH_MAX. */
+static bool
+stored_alike(const Type *a, const Type *b)
+{
+    TypeKind x = a->kind == TYPE_JSON ? TYPE_STRING : a->kind;
+    TypeKind y = b->kind == TYPE_JSON ? TYPE_STRING : b->kind;
+    bool alike = x == y && a->field_count == b->field_count && a->precision == b->precision &&
+                 a->scale == b->scale;
+
+    for (int i = 0; i < a->field_count && alike; i++)
+        alike = str_eq(a->fields[i].name, b->fields[i].name) &&
+                a->fields[i].id == b->fields[i].id &&
+                stored_alike(a->fields[i].type, b->fields[i].type);
+    return alike;
+}
+
 /* Field ids of the lake for the columns of the source, found by name; what differs is a schema
  * change that happened while nobody looked. */
 bool
@@ -454,7 +471,8 @@ iceberg_check_shape(IcebergTable *table, Error *err)
 
     for (int i = 0; i < schema->column_count && i < lake->field_count && different < 0; i++)
         if (!str_eq(lake->fields[i].name, source->fields[i].name) ||
-            !type_eq(lake->fields[i].type, source->fields[i].type))
+            lake->fields[i].id != source->fields[i].id ||
+            !stored_alike(lake->fields[i].type, source->fields[i].type))
             different = i;
     if (different >= 0)
         return FAIL(

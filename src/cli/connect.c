@@ -1,0 +1,26 @@
+#include "cli/connect.h"
+
+bool
+cli_connect_source(const Config *config, PgConn **out_conn, Error *err)
+{
+    return pg_connect(
+        &(PgConnect){.conninfo = config->source_postgres, .application_name = "walberg"}, out_conn,
+        err);
+}
+
+bool
+cli_open_warehouse(const Config *config, int64_t retry_ms_max, Store **out_store, Error *err)
+{
+    return store_open(config->warehouse,
+                      &(StoreOptions){
+                          .endpoint = config->s3_endpoint,
+                          .region = config->s3_region,
+                          .path_style = config->s3_path_style,
+                          .access_key_id = config->s3_access_key_id,
+                          .secret_access_key = config->s3_secret_access_key,
+                          .session_token = config->s3_session_token,
+                          .ca_file = config->s3_ca_file,
+                          .retry_ms_max = retry_ms_max,
+                      },
+                      out_store, err);
+}

@@ -1,0 +1,16 @@
+/* connect.h - the two ends of a pipeline, opened as the settings say. */
+#ifndef CLI_CONNECT_H
+#define CLI_CONNECT_H
+
+#include "config/config.h"
+#include "pg/conn.h"
+#include "store/store.h"
+
+/* An ordinary connection to source.postgres. */
+bool cli_connect_source(const Config *config, PgConn **out_conn, Error *err) WARN_UNUSED;
+
+/* retry_ms_max: how long transient trouble is worth waiting for. */
+bool cli_open_warehouse(const Config *config, int64_t retry_ms_max, Store **out_store,
+                        Error *err) WARN_UNUSED;
+
+#endif

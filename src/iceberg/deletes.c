@@ -1,0 +1,196 @@
+#include "iceberg/deletes.h"
+#include "base/xalloc.h"
+
+#include <stdlib.h>
+
+#include <roaring/roaring.h>
+
+#define uthash_fatal(msg) abort() /* out of memory, as xalloc.h does */
+#include <uthash.h>
+
+typedef struct FileDeletes {
+    roaring_bitmap_t *rows;
+    UT_hash_handle hh;
+    size_t path_len;
+    char path[]; /* the key */
+} FileDeletes;
+
+struct Deletes {
+    FileDeletes *files;
+    uint64_t total;
+};
+
+struct DeletesCursor {
+    const FileDeletes **files; /* by path */
+    size_t count;
+    size_t next;
+    roaring_uint32_iterator_t *rows; /* of files[next - 1] */
+};
+
+Deletes *
+deletes_new(void)
+{
+    return xcalloc(1, sizeof(Deletes));
+}
+
+void
+deletes_free(Deletes *deletes)
+{
+    if (deletes == NULL)
+        return;
+    deletes_clear(deletes);
+    free(deletes);
+}
+
+static FileDeletes *
+find_file(const Deletes *deletes, Str path)
+{
+    FileDeletes *file = NULL;
+
+    HASH_FIND(hh, deletes->files, path.ptr, path.len, file);
+    return file;
+}
+
+static FileDeletes *
+get_file(Deletes *deletes, Str path)
+{
+    FileDeletes *file = find_file(deletes, path);
+
+    if (file != NULL)
+        return file;
+    file = xcalloc(1, sizeof *file + path.len);
+    file->rows = roaring_bitmap_create();
+    if (file->rows == NULL)
+        abort();
+    file->path_len = path.len;
+    memcpy(file->path, path.ptr, path.len);
+    HASH_ADD_KEYPTR(hh, deletes->files, file->path, file->path_len, file);
+    return file;
+}
+
+static void
+drop_file(Deletes *deletes, FileDeletes *file)
+{
+    HASH_DEL(deletes->files, file);
+    roaring_bitmap_free(file->rows);
+    free(file);
+}
+
+bool
+deletes_add(Deletes *deletes, Str data_file, uint32_t row)
+{
+    bool added = roaring_bitmap_add_checked(get_file(deletes, data_file)->rows, row);
+
+    deletes->total += added;
+    return added;
+}
+
+bool
+deletes_contains(const Deletes *deletes, Str data_file, uint32_t row)
+{
+    const FileDeletes *file = find_file(deletes, data_file);
+
+    return file != NULL && roaring_bitmap_contains(file->rows, row);
+}
+
+void
+deletes_remove_file(Deletes *deletes, Str data_file)
+{
+    FileDeletes *file = find_file(deletes, data_file);
+
+    if (file == NULL)
+        return;
+    deletes->total -= roaring_bitmap_get_cardinality(file->rows);
+    drop_file(deletes, file);
+}
+
+uint64_t
+deletes_count(const Deletes *deletes, Str data_file)
+{
+    const FileDeletes *file = find_file(deletes, data_file);
+
+    return file == NULL ? 0 : roaring_bitmap_get_cardinality(file->rows);
+}
+
+uint64_t
+deletes_total(const Deletes *deletes)
+{
+    return deletes->total;
+}
+
+void
+deletes_clear(Deletes *deletes)
+{
+    FileDeletes *file;
+    FileDeletes *next;
+
+    HASH_ITER(hh, deletes->files, file, next)
+    drop_file(deletes, file);
+    deletes->total = 0;
+}
+
+void
+deletes_merge(Deletes *deletes, const Deletes *other)
+{
+    for (const FileDeletes *from = other->files; from != NULL; from = from->hh.next) {
+        FileDeletes *file = get_file(deletes, (Str){.ptr = from->path, .len = from->path_len});
+        uint64_t before = roaring_bitmap_get_cardinality(file->rows);
+
+        roaring_bitmap_or_inplace(file->rows, from->rows);
+        deletes->total += roaring_bitmap_get_cardinality(file->rows) - before;
+    }
+}
+
+/* --- In order ------------------------------------------------------------------------------ */
+
+static Str
+path_of(const FileDeletes *file)
+{
+    return (Str){.ptr = file->path, .len = file->path_len};
+}
+
+static int
+compare_files(const void *a, const void *b)
+{
+    return str_cmp(path_of(*(const FileDeletes *const *) a),
+                   path_of(*(const FileDeletes *const *) b));
+}
+
+DeletesCursor *
+deletes_cursor(const Deletes *deletes)
+{
+    DeletesCursor *cursor = xcalloc(1, sizeof *cursor);
+
+    cursor->files = xcalloc(HASH_COUNT(deletes->files) + 1, sizeof(FileDeletes *));
+    for (const FileDeletes *file = deletes->files; file != NULL; file = file->hh.next)
+        cursor->files[cursor->count++] = file;
+    qsort(cursor->files, cursor->count, sizeof(FileDeletes *), compare_files);
+    return cursor;
+}
+
+bool
+deletes_next(DeletesCursor *cursor, Str *out_file, uint32_t *out_row)
+{
+    while (cursor->rows == NULL || !cursor->rows->has_value) {
+        if (cursor->next == cursor->count)
+            return false;
+        if (cursor->rows != NULL)
+            roaring_free_uint32_iterator(cursor->rows);
+        cursor->rows = roaring_create_iterator(cursor->files[cursor->next++]->rows);
+    }
+    *out_file = path_of(cursor->files[cursor->next - 1]);
+    *out_row = cursor->rows->current_value;
+    roaring_advance_uint32_iterator(cursor->rows);
+    return true;
+}
+
+void
+deletes_cursor_free(DeletesCursor *cursor)
+{
+    if (cursor == NULL)
+        return;
+    if (cursor->rows != NULL)
+        roaring_free_uint32_iterator(cursor->rows);
+    free(cursor->files);
+    free(cursor);
+}

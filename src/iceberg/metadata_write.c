@@ -1,0 +1,188 @@
+#include "iceberg/metadata.h"
+
+#include <assert.h>
+
+static void
+put_int(JsonWriter *json, const char *key, int64_t n)
+{
+    json_key(json, key);
+    json_int(json, n);
+}
+
+static void
+put_str(JsonWriter *json, const char *key, Str s)
+{
+    json_key(json, key);
+    json_str(json, s);
+}
+
+static void
+put_properties(JsonWriter *json, const char *key, const PropertyList *list)
+{
+    json_key(json, key);
+    json_object(json);
+    for (size_t i = 0; i < list->count; i++) {
+        json_key_str(json, list->items[i].key);
+        json_str(json, list->items[i].value);
+    }
+    json_end(json);
+}
+
+static void
+put_schemas(JsonWriter *json, const TableMetadata *metadata)
+{
+    put_int(json, "current-schema-id", metadata->current_schema_id);
+    json_key(json, "schemas");
+    json_array(json);
+    for (size_t i = 0; i < metadata->schema_count; i++)
+        iceberg_schema_write(json, &metadata->schemas[i]);
+    json_end(json);
+}
+
+static void
+put_specs(JsonWriter *json, const TableMetadata *metadata)
+{
+    put_int(json, "default-spec-id", metadata->default_spec_id);
+    json_key(json, "partition-specs");
+    json_array(json);
+    for (size_t i = 0; i < metadata->spec_count; i++) {
+        const PartitionSpec *spec = &metadata->specs[i];
+
+        if (spec->json.ptr != NULL) {
+            json_raw(json, spec->json);
+            continue;
+        }
+        json_object(json);
+        put_int(json, "spec-id", spec->spec_id);
+        json_key(json, "fields");
+        partition_fields_write(json, spec);
+        json_end(json);
+    }
+    json_end(json);
+    put_int(json, "last-partition-id", metadata->last_partition_id);
+}
+
+void
+partition_fields_write(JsonWriter *json, const PartitionSpec *spec)
+{
+    json_array(json);
+    for (int i = 0; i < spec->field_count; i++) {
+        const PartitionField *field = &spec->fields[i];
+
+        json_object(json);
+        put_str(json, "name", field->name);
+        put_str(json, "transform", field->transform);
+        put_int(json, "source-id", field->source_id);
+        put_int(json, "field-id", field->field_id);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void
+put_snapshot(JsonWriter *json, const Snapshot *snapshot)
+{
+    if (snapshot->json.ptr != NULL) {
+        json_raw(json, snapshot->json);
+        return;
+    }
+    json_object(json);
+    put_int(json, "sequence-number", snapshot->sequence_number);
+    put_int(json, "snapshot-id", snapshot->snapshot_id);
+    if (snapshot->parent_id != 0)
+        put_int(json, "parent-snapshot-id", snapshot->parent_id);
+    put_int(json, "timestamp-ms", snapshot->timestamp_ms);
+    put_properties(json, "summary", &snapshot->summary);
+    put_str(json, "manifest-list", snapshot->manifest_list);
+    if (snapshot->schema_id >= 0)
+        put_int(json, "schema-id", snapshot->schema_id);
+    json_end(json);
+}
+
+static void
+put_snapshots(JsonWriter *json, const TableMetadata *metadata)
+{
+    put_int(json, "current-snapshot-id",
+            metadata->current_snapshot_id == 0 ? -1 : metadata->current_snapshot_id);
+    json_key(json, "refs");
+    json_object(json);
+    for (size_t i = 0; i < metadata->ref_count; i++) {
+        json_key_str(json, metadata->refs[i].name);
+        json_raw(json, metadata->refs[i].json);
+    }
+    json_end(json);
+    json_key(json, "snapshots");
+    json_array(json);
+    for (size_t i = 0; i < metadata->snapshot_count; i++)
+        put_snapshot(json, &metadata->snapshots[i]);
+    json_end(json);
+}
+
+static void
+put_logs(JsonWriter *json, const TableMetadata *metadata)
+{
+    json_key(json, "snapshot-log");
+    json_array(json);
+    for (size_t i = 0; i < metadata->snapshot_log_count; i++) {
+        json_object(json);
+        put_int(json, "timestamp-ms", metadata->snapshot_log[i].timestamp_ms);
+        put_int(json, "snapshot-id", metadata->snapshot_log[i].snapshot_id);
+        json_end(json);
+    }
+    json_end(json);
+    json_key(json, "metadata-log");
+    json_array(json);
+    for (size_t i = 0; i < metadata->metadata_log_count; i++) {
+        json_object(json);
+        put_int(json, "timestamp-ms", metadata->metadata_log[i].timestamp_ms);
+        put_str(json, "metadata-file", metadata->metadata_log[i].file);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+/* The members of `rest`. Version 1 may lack the sort orders that version 2 wants. */
+static void
+put_rest(JsonWriter *json, Str rest)
+{
+    AUTO_NODE JsonNode *root = NULL;
+    AUTO_ARENA Arena *arena = arena_new();
+    NodeCursor cursor = {0};
+    const JsonNode *value;
+    Error err;
+    Str key;
+    bool ok = node_parse(rest.ptr == NULL ? STR("{}") : rest, &root, &err);
+
+    assert(ok); /* made by metadata_create or metadata_parse */
+    if (node_get(root, "sort-orders") == NULL) {
+        put_int(json, "default-sort-order-id", 0);
+        json_key(json, "sort-orders");
+        json_raw(json, STR("[{\"order-id\":0,\"fields\":[]}]"));
+    }
+    while (node_next(root, &cursor, &key, &value)) {
+        json_key_str(json, key);
+        json_raw(json, node_text(arena, value));
+    }
+}
+
+void
+metadata_write(const TableMetadata *metadata, Buf *out)
+{
+    JsonWriter json;
+
+    json_begin(&json, out);
+    json_object(&json);
+    put_int(&json, "format-version", metadata->format_version < 2 ? 2 : metadata->format_version);
+    put_str(&json, "table-uuid", metadata->table_uuid);
+    put_str(&json, "location", metadata->location);
+    put_int(&json, "last-sequence-number", metadata->last_sequence_number);
+    put_int(&json, "last-updated-ms", metadata->last_updated_ms);
+    put_int(&json, "last-column-id", metadata->last_column_id);
+    put_schemas(&json, metadata);
+    put_specs(&json, metadata);
+    put_rest(&json, metadata->rest);
+    put_properties(&json, "properties", &metadata->properties);
+    put_snapshots(&json, metadata);
+    put_logs(&json, metadata);
+    json_end(&json);
+}

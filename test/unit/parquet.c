@@ -1,0 +1,1148 @@
+/* Rows into Parquet and back: every kind, nested, with NULLs and dead rows.
+ *
+ * Values are compared with what went in. That the files say the same to somebody else is checked by
+ * test/golden/check_parquet.py with pyarrow: run this test with WALBERG_KEEP=<folder> first, which
+ * leaves its files there with what they should hold as JSON lines. */
+#include "testing.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json_writer.h"
+#include "base/xalloc.h"
+#include "duck/parquet.h"
+#include "duck/parquet_footer.h"
+
+static Duck *duck;
+static char folder[64];
+
+static const char *
+path_of(const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s/%s.parquet", folder, name);
+    return path;
+}
+
+static int
+set_up(void **state)
+{
+    Error err = {0};
+
+    (void) state;
+    snprintf(folder, sizeof folder, "/tmp/walberg-parquet-XXXXXX");
+    if (mkdtemp(folder) == NULL || !duck_open(&(DuckOptions){.threads = 1}, &duck, &err))
+        return -1;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    char command[128];
+
+    (void) state;
+    duck_close(duck);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command); /* NOLINT(cert-env33-c) */
+}
+
+/* --- Types ----------------------------------------------------------------------------------- */
+
+#define PLAIN(k)                                                                                   \
+    (&(Type){                                                                                      \
+        .kind = (k),                                                                               \
+    })
+#define DECIMAL(p, s)                                                                              \
+    (&(Type){                                                                                      \
+        .kind = TYPE_DECIMAL,                                                                      \
+        .precision = (p),                                                                          \
+        .scale = (s),                                                                              \
+    })
+#define NESTED(k, n, ...)                                                                          \
+    (&(Type){                                                                                      \
+        .kind = (k),                                                                               \
+        .field_count = (n),                                                                        \
+        .fields = (Field[]){__VA_ARGS__},                                                          \
+    })
+#define FIELD(n, t)                                                                                \
+    {                                                                                              \
+        .name = STR(n), .type = (t)                                                                \
+    }
+#define LIST(t)   NESTED(TYPE_LIST, 1, FIELD("element", (t)))
+#define MAP(k, v) NESTED(TYPE_MAP, 2, FIELD("key", (k)), FIELD("value", (v)))
+
+static void
+assign_ids(Arena *arena, Field *fields, int count)
+{
+    int next = count + 1;
+
+    for (int i = 0; i < count; i++) {
+        Type *type = (Type *) (uintptr_t) type_copy(arena, fields[i].type);
+
+        fields[i].id = i + 1;
+        type_assign_ids(type, &next);
+        fields[i].type = type;
+    }
+}
+
+static const Type INT32 = {.kind = TYPE_INT32};
+static const Type INT64 = {.kind = TYPE_INT64};
+static const Type STRING = {.kind = TYPE_STRING};
+
+/* Every kind, every width of decimals, and what can be nested in what. */
+static Field *
+all_fields(Arena *arena, int *out_count)
+{
+    Field fields[] = {
+        FIELD("b", PLAIN(TYPE_BOOL)),
+        FIELD("i", PLAIN(TYPE_INT32)),
+        FIELD("l", PLAIN(TYPE_INT64)),
+        FIELD("f", PLAIN(TYPE_FLOAT32)),
+        FIELD("d", PLAIN(TYPE_FLOAT64)),
+        FIELD("dec4", DECIMAL(4, 2)),
+        FIELD("dec9", DECIMAL(9, 0)),
+        FIELD("dec18", DECIMAL(18, 18)),
+        FIELD("dec19", DECIMAL(19, 4)),
+        FIELD("dec38", DECIMAL(38, 10)),
+        FIELD("date", PLAIN(TYPE_DATE)),
+        FIELD("time", PLAIN(TYPE_TIME)),
+        FIELD("ts", PLAIN(TYPE_TIMESTAMP)),
+        FIELD("tstz", PLAIN(TYPE_TIMESTAMPTZ)),
+        FIELD("s", PLAIN(TYPE_STRING)),
+        FIELD("json", PLAIN(TYPE_JSON)),
+        FIELD("bin", PLAIN(TYPE_BINARY)),
+        FIELD("uuid", PLAIN(TYPE_UUID)),
+        FIELD("list", LIST(PLAIN(TYPE_INT32))),
+        FIELD("lists", LIST(LIST(PLAIN(TYPE_STRING)))),
+        FIELD("map", MAP(PLAIN(TYPE_STRING), PLAIN(TYPE_STRING))),
+        FIELD("row", NESTED(TYPE_STRUCT, 3, FIELD("x", PLAIN(TYPE_STRING)),
+                            FIELD("y", DECIMAL(4, 1)), FIELD("z", LIST(PLAIN(TYPE_UUID))))),
+        FIELD("rows", LIST(NESTED(TYPE_STRUCT, 2, FIELD("k", PLAIN(TYPE_STRING)),
+                                  FIELD("m", MAP(PLAIN(TYPE_STRING), LIST(PLAIN(TYPE_DATE))))))),
+    };
+    int count = (int) (sizeof fields / sizeof fields[0]);
+    Field *copy = ARENA_ARRAY(arena, Field, (size_t) count);
+
+    memcpy(copy, fields, sizeof fields);
+    assign_ids(arena, copy, count);
+    *out_count = count;
+    return copy;
+}
+
+/* --- Random values --------------------------------------------------------------------------- */
+
+static uint64_t seed;
+
+static uint64_t
+noise(void)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return seed >> 11;
+}
+
+/* Few words, so that DuckDB makes dictionaries, and some long and odd ones. */
+static Str
+random_text(Arena *arena)
+{
+    static const char *const words[] = {"",
+                                        "a",
+                                        "twelve bytes",
+                                        "thirteen byte",
+                                        "\xF0\x9F\x90\x98 \"quoted\", {odd} \\ 'text'",
+                                        "{\"a\": [1, 2.50, null], \"a\": \"twice\"}"};
+
+    if (noise() % 4 == 0)
+        return arena_strf(arena, "%0*" PRIu64, (int) (noise() % 60) + 1, noise());
+    return str_of(words[noise() % 6]);
+}
+
+static void append_random(Arena *arena, Column *column, int null_in);
+
+static void
+append_random_elements(Arena *arena, Column *column, int null_in)
+{
+    size_t start = column->children[0].rows;
+    size_t count = noise() % 5;
+
+    if (noise() % 2000 == 0)
+        count = 3000; /* more than a vector */
+    for (size_t i = 0; i < count; i++) {
+        if (column->type->kind == TYPE_MAP) {
+            column_append_bytes(&column->children[0], arena_strf(arena, "key %zu", i));
+            append_random(arena, &column->children[1], null_in);
+        } else {
+            append_random(arena, &column->children[0], null_in);
+        }
+    }
+    column_append_span(column, start);
+}
+
+static void
+append_decimal(Column *column)
+{
+    __int128 limit = 1;
+
+    for (int i = 0; i < column->type->precision; i++)
+        limit *= 10;
+
+    __int128 value = (((__int128) noise() << 70) | ((__int128) noise() << 40) | noise());
+
+    value = (value < 0 ? -value : value) % limit;
+    value = noise() % 2 == 0 ? -value : value;
+    if (noise() % 10 == 0)
+        value = noise() % 2 == 0 ? limit - 1 : 1 - limit;
+    if (column->type->precision <= 18)
+        column_append_fixed(column, &(int64_t){(int64_t) value});
+    else
+        column_append_fixed(column, &value);
+}
+
+static double
+random_double(void)
+{
+    static const double odd[] = {
+        0.0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, 1.7976931348623157e308};
+
+    return noise() % 8 == 0 ? odd[noise() % 7] : (double) noise() / 3.0 - 1e15;
+}
+
+/* A number in [low, high]. */
+static int64_t
+between(int64_t low, int64_t high)
+{
+    if (noise() % 20 == 0)
+        return noise() % 2 == 0 ? low : high;
+    return low + (int64_t) ((unsigned __int128) (noise() << 11) * (uint64_t) (high - low) >> 64);
+}
+
+static void
+append_random_number(Column *column)
+{
+    const int64_t day = INT64_C(86400000000);
+    double number = random_double();
+
+    switch ((int) column->type->kind) {
+    case TYPE_BOOL:
+        column_append_fixed(column, &(uint8_t){(uint8_t) (noise() % 2)});
+        break;
+    case TYPE_INT32:
+        column_append_fixed(column, &(int32_t){(int32_t) between(INT32_MIN, INT32_MAX)});
+        break;
+    case TYPE_INT64:
+        column_append_fixed(column, &(int64_t){(int64_t) (noise() << 11)});
+        break;
+    case TYPE_FLOAT32:
+        column_append_fixed(column, &(float){(float) number});
+        break;
+    case TYPE_FLOAT64:
+        column_append_fixed(column, &number);
+        break;
+    case TYPE_DECIMAL:
+        append_decimal(column);
+        break;
+    case TYPE_DATE: /* the years 1 to 9999, which is what Python has */
+        column_append_fixed(column, &(int32_t){(int32_t) between(-719162, 2932896)});
+        break;
+    case TYPE_TIME:
+        column_append_fixed(column, &(int64_t){between(0, day - 1)});
+        break;
+    default:
+        column_append_fixed(column, &(int64_t){between(-719162 * day, 2932896 * day)});
+    }
+}
+
+static void
+append_random(Arena *arena, Column *column, int null_in)
+{
+    if (null_in > 0 && noise() % (uint64_t) null_in == 0) {
+        column_append_null(column);
+        return;
+    }
+    switch ((int) column->type->kind) {
+    case TYPE_STRING:
+    case TYPE_JSON:
+    case TYPE_BINARY:
+        column_append_bytes(column, random_text(arena));
+        break;
+    case TYPE_UUID:
+        column_append_fixed(column, (uint64_t[]){noise() << 11, noise() << 5});
+        break;
+    case TYPE_LIST:
+    case TYPE_MAP:
+        append_random_elements(arena, column, null_in);
+        break;
+    case TYPE_STRUCT:
+        for (int i = 0; i < column->type->field_count; i++)
+            append_random(arena, &column->children[i], null_in);
+        column_append_struct(column);
+        break;
+    default:
+        append_random_number(column);
+    }
+}
+
+/* --- What a column holds, as JSON, for the reader in Python ------------------------------------
+ */
+
+static void
+put_decimal(JsonWriter *json, const Column *column, size_t row)
+{
+    __int128 value = column->type->precision <= 18 ? BUF_AT(&column->values, int64_t, row)
+                                                   : BUF_AT(&column->values, __int128, row);
+    bool negative = value < 0;
+    char digits[48];
+    size_t at = sizeof digits;
+
+    value = negative ? -value : value;
+    digits[--at] = '\0';
+    for (int i = 0; i <= column->type->scale || value > 0; i++) {
+        if (i > 0 && i == column->type->scale)
+            digits[--at] = '.';
+        digits[--at] = (char) ('0' + (int) (value % 10));
+        value /= 10;
+    }
+    if (negative)
+        digits[--at] = '-';
+    json_cstr(json, digits + at);
+}
+
+static void
+put_hex(JsonWriter *json, const char *bytes, size_t count)
+{
+    AUTO_BUF Buf hex = {0};
+
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&hex, "%02x", (unsigned char) bytes[i]);
+    json_str(json, (Str){.ptr = buf_text(&hex), .len = hex.len});
+}
+
+static void put_value(JsonWriter *json, const Column *column, size_t row);
+
+static void
+put_nested(JsonWriter *json, const Column *column, size_t row)
+{
+    int parts = column->type->field_count;
+
+    json_array(json);
+    if (column->type->kind == TYPE_STRUCT) {
+        for (int i = 0; i < parts; i++)
+            put_value(json, &column->children[i], row);
+    } else {
+        Span span = column_span(column, row);
+
+        for (uint64_t i = span.offset; i < span.offset + span.length; i++) {
+            if (parts == 2)
+                json_array(json);
+            for (int part = 0; part < parts; part++)
+                put_value(json, &column->children[part], i);
+            if (parts == 2)
+                json_end(json);
+        }
+    }
+    json_end(json);
+}
+
+static void
+put_value(JsonWriter *json, const Column *column, size_t row)
+{
+    const Buf *values = &column->values;
+    char text[64];
+
+    if (column_is_null(column, row)) {
+        json_null(json);
+        return;
+    }
+    switch (column->type->kind) {
+    case TYPE_BOOL:
+        json_bool(json, BUF_AT(values, uint8_t, row) != 0);
+        break;
+    case TYPE_INT32:
+    case TYPE_DATE:
+        json_int(json, BUF_AT(values, int32_t, row));
+        break;
+    case TYPE_INT64:
+    case TYPE_TIME:
+    case TYPE_TIMESTAMP:
+    case TYPE_TIMESTAMPTZ:
+        json_int(json, BUF_AT(values, int64_t, row));
+        break;
+    case TYPE_FLOAT32:
+    case TYPE_FLOAT64:
+        snprintf(text, sizeof text, "%a",
+                 column->type->kind == TYPE_FLOAT32 ? (double) BUF_AT(values, float, row)
+                                                    : BUF_AT(values, double, row));
+        json_cstr(json, text);
+        break;
+    case TYPE_DECIMAL:
+        put_decimal(json, column, row);
+        break;
+    case TYPE_STRING:
+    case TYPE_JSON:
+        json_str(json, column_bytes(column, row));
+        break;
+    case TYPE_BINARY:
+        put_hex(json, column_bytes(column, row).ptr, column_bytes(column, row).len);
+        break;
+    case TYPE_UUID:
+        put_hex(json, values->ptr + row * 16, 16);
+        break;
+    case TYPE_LIST:
+    case TYPE_MAP:
+    case TYPE_STRUCT:
+        put_nested(json, column, row);
+        break;
+    }
+}
+
+static void
+put_ids(JsonWriter *json, const Field *fields, int count)
+{
+    json_array(json);
+    for (int i = 0; i < count; i++) {
+        json_array(json);
+        json_str(json, fields[i].name);
+        json_int(json, fields[i].id);
+        json_int(json, (int) fields[i].type->kind);
+        put_ids(json, fields[i].type->fields, fields[i].type->field_count);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+/* First line: the fields. Then one line a row. */
+static void
+keep(const char *name, const Field *fields, const Column *columns, int count)
+{
+    const char *where = getenv("WALBERG_KEEP"); /* NOLINT(concurrency-mt-unsafe) */
+    AUTO_BUF Buf text = {0};
+    AUTO_BUF Buf command = {0};
+    JsonWriter json;
+
+    if (where == NULL)
+        return;
+    json_begin(&json, &text);
+    put_ids(&json, fields, count);
+    buf_byte(&text, '\n');
+    for (size_t row = 0; row < columns[0].rows; row++) {
+        json_begin(&json, &text);
+        json_array(&json);
+        for (int i = 0; i < count; i++)
+            put_value(&json, &columns[i], row);
+        json_end(&json);
+        buf_byte(&text, '\n');
+    }
+    buf_printf(&command, "%s/%s.jsonl", where, name);
+
+    FILE *file = fopen(buf_text(&command), "we");
+
+    assert_non_null(file);
+    fwrite(text.ptr, 1, text.len, file);
+    fclose(file);
+    buf_reset(&command);
+    buf_printf(&command, "cp '%s' '%s/'", path_of(name), where);
+    assert_int_equal(system(buf_text(&command)), 0); /* NOLINT(cert-env33-c) */
+}
+
+/* --- Sources and sinks -------------------------------------------------------------------------
+ */
+
+typedef struct Table {
+    Arena *arena;
+    Field *fields;
+    int count;
+    Column *columns;
+} Table;
+
+static void
+table_init(Table *table, Field *fields, int count)
+{
+    table->fields = fields;
+    table->count = count;
+    table->columns = xcalloc((size_t) count, sizeof(Column));
+    for (int i = 0; i < count; i++)
+        column_init(&table->columns[i], fields[i].type);
+}
+
+static void
+table_done(Table *table)
+{
+    for (int i = 0; i < table->count; i++)
+        column_done(&table->columns[i]);
+    free(table->columns);
+}
+
+static void
+table_fill(Table *table, size_t rows, int null_in)
+{
+    Arena *arena = arena_new();
+
+    for (size_t row = 0; row < rows; row++)
+        for (int i = 0; i < table->count; i++)
+            append_random(arena, &table->columns[i], null_in);
+    arena_free(arena);
+}
+
+static void
+assert_rows_equal(const Table *a, size_t a_row, const Table *b, size_t b_row)
+{
+    AUTO_BUF Buf left = {0};
+    AUTO_BUF Buf right = {0};
+
+    for (int i = 0; i < a->count; i++) {
+        buf_reset(&left);
+        buf_reset(&right);
+        column_encode(&a->columns[i], a_row, &left);
+        column_encode(&b->columns[i], b_row, &right);
+        if (!str_eq(buf_view(&left), buf_view(&right))) {
+            print_error("field %d (%.*s), rows %zu and %zu\n", a->fields[i].id,
+                        STR_ARG(a->fields[i].name), a_row, b_row);
+            fail();
+        }
+    }
+}
+
+/* Gives one table in blocks of `step` rows, of which it moves a copy around, so that a pointer into
+ * the last block would be a pointer into garbage. */
+typedef struct Pieces {
+    RowSource source;
+    const Table *table;
+    const uint8_t *dead;
+    size_t at;
+    size_t step;
+    size_t fail_at; /* 0 = never */
+    Table piece;
+} Pieces;
+
+static bool
+next_piece(RowSource *source, RowBlock *out_block, Error *err)
+{
+    Pieces *pieces = (Pieces *) source;
+    size_t left = pieces->table->columns[0].rows - pieces->at;
+    size_t rows = left < pieces->step ? left : pieces->step;
+
+    if (pieces->fail_at > 0 && pieces->at >= pieces->fail_at)
+        return FAIL(err, ERR_CONFLICT, "the sky fell at row %zu", pieces->at);
+    if (pieces->piece.columns != NULL)
+        table_done(&pieces->piece);
+    table_init(&pieces->piece, pieces->table->fields, pieces->table->count);
+    for (int i = 0; i < pieces->table->count; i++)
+        for (size_t row = 0; row < rows; row++)
+            column_append_copy(&pieces->piece.columns[i], &pieces->table->columns[i],
+                               pieces->at + row);
+    *out_block = (RowBlock){.columns = pieces->piece.columns,
+                            .rows = rows,
+                            .dead = pieces->dead == NULL ? NULL : pieces->dead + pieces->at};
+    pieces->at += rows;
+    return true;
+}
+
+typedef struct Gather {
+    RowSink sink;
+    Table table;
+    int64_t blocks;
+    int64_t fail_at; /* 0 = never */
+} Gather;
+
+static bool
+gather_block(RowSink *sink, const Column *columns, size_t rows, int64_t first_row, Error *err)
+{
+    Gather *gather = (Gather *) sink;
+
+    if (gather->fail_at > 0 && first_row >= gather->fail_at)
+        return FAIL(err, ERR_CANCELED, "enough");
+    if (gather->table.count > 0)
+        assert_int_equal((int64_t) gather->table.columns[0].rows, first_row);
+    for (int i = 0; i < gather->table.count; i++) {
+        assert_int_equal(columns[i].rows, rows);
+        for (size_t row = 0; row < rows; row++)
+            column_append_copy(&gather->table.columns[i], &columns[i], row);
+    }
+    gather->blocks++;
+    return true;
+}
+
+static bool
+write_table(const char *name, const Table *table, Pieces *pieces, ParquetWrite options,
+            ParquetFile *out_file, Arena *arena, Error *err)
+{
+    pieces->source.next = next_piece;
+    pieces->table = table;
+    options.path = path_of(name);
+    options.fields = table->fields;
+    options.field_count = table->count;
+    options.rows = &pieces->source;
+
+    bool ok = duck_write_parquet(duck, arena, &options, out_file, err);
+
+    if (pieces->piece.columns != NULL)
+        table_done(&pieces->piece);
+    return ok;
+}
+
+static bool
+scan_table(const char *name, const Field *fields, int count, Gather *gather, Error *err)
+{
+    gather->sink.block = gather_block;
+    if (gather->table.columns == NULL)
+        table_init(&gather->table, (Field *) (uintptr_t) fields, count);
+    return duck_scan_parquet(
+        duck,
+        &(ParquetScan){
+            .path = path_of(name), .fields = fields, .field_count = count, .sink = &gather->sink},
+        err);
+}
+
+/* --- Tests -------------------------------------------------------------------------------------
+ */
+
+static void
+check_file(const ParquetFile *file, const Table *table, int64_t rows)
+{
+    struct stat status;
+    int64_t compressed = 0;
+
+    assert_int_equal(file->rows, rows);
+    assert_true(file->leaf_count >= table->count);
+    for (int i = 0; i < file->leaf_count; i++) {
+        assert_true(file->leaves[i].field_id > 0);
+        compressed += file->leaves[i].compressed_bytes;
+    }
+    assert_true(compressed < file->bytes && compressed > file->bytes / 2);
+    assert_int_equal(file->row_group_offsets[0], 4); /* behind "PAR1" */
+    for (int i = 1; i < file->row_group_count; i++)
+        assert_true(file->row_group_offsets[i] > file->row_group_offsets[i - 1]);
+    (void) status;
+}
+
+static void
+every_kind_survives(void **state)
+{
+    enum { ROWS = 4500 };
+
+    (void) state;
+    for (int null_in = 0; null_in <= 4; null_in += 2) {
+        Error err = {0};
+        Arena *arena = arena_new();
+        Table table = {0};
+        Gather gather = {0};
+        ParquetFile file;
+        int count;
+        Field *fields = all_fields(arena, &count);
+
+        seed = 42 + (uint64_t) null_in;
+        table_init(&table, fields, count);
+        table_fill(&table, ROWS, null_in);
+        OK(write_table("kinds", &table, &(Pieces){.step = 1777},
+                       (ParquetWrite){.row_group_rows = 2048}, &file, arena, &err));
+        check_file(&file, &table, ROWS);
+        assert_true(file.row_group_count >= 2);
+        OK(scan_table("kinds", fields, count, &gather, &err));
+        assert_int_equal(gather.table.columns[0].rows, ROWS);
+        for (size_t row = 0; row < ROWS; row++)
+            assert_rows_equal(&table, row, &gather.table, row);
+        if (null_in == 4)
+            keep("kinds", fields, table.columns, count);
+        table_done(&table);
+        table_done(&gather.table);
+        arena_free(arena);
+    }
+}
+
+static void
+dead_rows_are_left_out_and_patched_values_written(void **state)
+{
+    enum { ROWS = 6000 };
+
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    Table live = {0};
+    Gather gather = {0};
+    ParquetFile file;
+    int count;
+    Field *fields = all_fields(arena, &count);
+    uint8_t *dead = xcalloc(ROWS, 1);
+
+    (void) state;
+    seed = 7;
+    table_init(&table, fields, count);
+    table_init(&live, fields, count);
+    table_fill(&table, ROWS, 5);
+    for (size_t row = 0; row < ROWS; row++) {
+        /* some dead, a long stretch of dead ones, a long one without */
+        dead[row] = row < 2500 ? noise() % 3 == 0 : row < 4700;
+        if (row % 11 == 0)
+            for (int i = 0; i < count; i++)
+                column_set_copy(&table.columns[i], row, &table.columns[i], (row * 7) % ROWS);
+    }
+    for (size_t row = 0; row < ROWS; row++)
+        for (int i = 0; i < count && dead[row] == 0; i++)
+            column_append_copy(&live.columns[i], &table.columns[i], row);
+    OK(write_table("dead", &table, &(Pieces){.step = 2500, .dead = dead}, (ParquetWrite){0}, &file,
+                   arena, &err));
+    assert_int_equal(file.rows, live.columns[0].rows);
+    OK(scan_table("dead", fields, count, &gather, &err));
+    assert_int_equal(gather.table.columns[0].rows, live.columns[0].rows);
+    for (size_t row = 0; row < live.columns[0].rows; row++)
+        assert_rows_equal(&live, row, &gather.table, row);
+    keep("dead", fields, live.columns, count);
+    table_done(&table);
+    table_done(&live);
+    table_done(&gather.table);
+    free(dead);
+    arena_free(arena);
+}
+
+static void
+picks_give_the_rows_asked_for(void **state)
+{
+    enum { ROWS = 8000 };
+
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    ParquetFile file;
+    int count;
+    Field *fields = all_fields(arena, &count);
+    Buf numbers = {0};
+
+    (void) state;
+    seed = 99;
+    table_init(&table, fields, count);
+    table_fill(&table, ROWS, 6);
+    OK(write_table("pick", &table, &(Pieces){.step = ROWS}, (ParquetWrite){.row_group_rows = 2048},
+                   &file, arena, &err));
+    for (uint64_t one_in = 1; one_in < 100000; one_in *= 40) {
+        Table picked = {0};
+
+        buf_reset(&numbers);
+        for (int64_t row = 0; row < ROWS; row++)
+            if (noise() % one_in == 0)
+                BUF_PUSH(&numbers, int64_t, row);
+        table_init(&picked, fields, count);
+
+        ParquetPick pick = {.path = path_of("pick"),
+                            .fields = fields,
+                            .field_count = count,
+                            .row_numbers = (const int64_t *) (const void *) numbers.ptr,
+                            .row_count = BUF_COUNT(&numbers, int64_t)};
+
+        OK(duck_pick_parquet(duck, &pick, picked.columns, &err));
+        assert_int_equal(picked.columns[0].rows, pick.row_count);
+        for (size_t i = 0; i < pick.row_count; i++)
+            assert_rows_equal(&table, (size_t) pick.row_numbers[i], &picked, i);
+
+        int64_t beyond = ROWS;
+
+        pick.row_numbers = &beyond;
+        pick.row_count = 1;
+        FAILS(duck_pick_parquet(duck, &pick, picked.columns, &err), ERR_INPUT);
+        table_done(&picked);
+    }
+    buf_done(&numbers);
+    table_done(&table);
+    arena_free(arena);
+}
+
+/* A file of before the table changed: names and order of the members differ, some fields are new,
+ * some were promoted. */
+static void
+fields_are_found_by_id(void **state)
+{
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    Gather gather = {0};
+    ParquetFile file;
+    Type *old_row = NESTED(TYPE_STRUCT, 3, FIELD("gone", PLAIN(TYPE_INT32)),
+                           FIELD("number", PLAIN(TYPE_INT32)), FIELD("name", PLAIN(TYPE_STRING)));
+    Type *new_row = NESTED(TYPE_STRUCT, 3, FIELD("label", PLAIN(TYPE_STRING)),
+                           FIELD("number", PLAIN(TYPE_INT64)), FIELD("added", PLAIN(TYPE_DATE)));
+    Field old_fields[] = {FIELD("a", PLAIN(TYPE_INT32)), FIELD("r", LIST(old_row)),
+                          FIELD("f", PLAIN(TYPE_FLOAT32)), FIELD("d", DECIMAL(9, 2))};
+    Field new_fields[] = {FIELD("none", LIST(PLAIN(TYPE_INT32))), FIELD("f", PLAIN(TYPE_FLOAT64)),
+                          FIELD("renamed", LIST(new_row)),        FIELD("a", PLAIN(TYPE_INT64)),
+                          FIELD("new", PLAIN(TYPE_UUID)),         FIELD("d", DECIMAL(20, 2))};
+
+    (void) state;
+    for (int i = 0; i < 4; i++)
+        old_fields[i].id = i + 1;
+    old_row->fields[0].id = 11;
+    old_row->fields[1].id = 12;
+    old_row->fields[2].id = 13;
+    new_row->fields[0].id = 13;
+    new_row->fields[1].id = 12;
+    new_row->fields[2].id = 14;
+    old_fields[1].type->fields[0].id = new_fields[2].type->fields[0].id = 10;
+    new_fields[0].id = 20;
+    new_fields[0].type->fields[0].id = 21;
+    new_fields[1].id = 3;
+    new_fields[2].id = 2;
+    new_fields[3].id = 1;
+    new_fields[4].id = 22;
+    new_fields[5].id = 4;
+    seed = 5;
+    table_init(&table, old_fields, 4);
+    table_fill(&table, 3000, 4);
+    OK(write_table("evolved", &table, &(Pieces){.step = 3000}, (ParquetWrite){0}, &file, arena,
+                   &err));
+    OK(scan_table("evolved", new_fields, 6, &gather, &err));
+    for (size_t row = 0; row < 3000; row++) {
+        const Column *got = gather.table.columns;
+
+        assert_true(column_is_null(&got[0], row) && column_is_null(&got[4], row));
+        assert_int_equal(column_is_null(&got[3], row), column_is_null(&table.columns[0], row));
+        assert_int_equal(BUF_AT(&got[3].values, int64_t, row),
+                         BUF_AT(&table.columns[0].values, int32_t, row));
+        assert_true((int64_t) BUF_AT(&got[5].values, __int128, row) ==
+                    BUF_AT(&table.columns[3].values, int64_t, row));
+
+        Span was = column_span(&table.columns[1], row);
+        Span now = column_span(&got[2], row);
+
+        assert_int_equal(was.length, now.length);
+        for (uint64_t i = 0; i < was.length; i++) {
+            const Column *old_row_column = &table.columns[1].children[0];
+            const Column *new_row_column = &got[2].children[0];
+
+            assert_int_equal(column_is_null(old_row_column, was.offset + i),
+                             column_is_null(new_row_column, now.offset + i));
+            assert_true(str_eq(column_bytes(&old_row_column->children[2], was.offset + i),
+                               column_bytes(&new_row_column->children[0], now.offset + i)));
+            assert_int_equal(BUF_AT(&old_row_column->children[1].values, int32_t, was.offset + i),
+                             BUF_AT(&new_row_column->children[1].values, int64_t, now.offset + i));
+            assert_true(column_is_null(&new_row_column->children[2], now.offset + i));
+        }
+    }
+    table_done(&gather.table);
+
+    /* nothing that the file has; and what cannot be converted */
+    Gather counting = {0};
+
+    OK(scan_table("evolved", new_fields, 1, &counting, &err));
+    assert_int_equal(counting.table.columns[0].rows, 3000);
+    table_done(&counting.table);
+
+    Gather wrong = {0};
+    Type *list_of_dates = LIST(PLAIN(TYPE_DATE));
+    Field wrong_field = FIELD("r", list_of_dates);
+
+    wrong_field.id = 2;
+    list_of_dates->fields[0].id = 10;
+    FAILS(scan_table("evolved", &wrong_field, 1, &wrong, &err), ERR_INPUT);
+    assert_non_null(strstr(err.msg, "evolved.parquet"));
+    table_done(&wrong.table);
+    table_done(&table);
+    arena_free(arena);
+}
+
+static void
+odd_names_are_kept_where_duckdb_lets_them(void **state)
+{
+    static const char *const wanted[] = {"a",
+                                         "A",
+                                         "A_1",
+                                         "file_row_number",
+                                         "__duckdb_field_id",
+                                         "se\"l.ect, {x: 1}",
+                                         "it's; --",
+                                         "\xC3\xA4\xE6\x97\xA5\xF0\x9F\x90\x98",
+                                         "\xC3\x84",
+                                         " ",
+                                         "element"};
+    static const char *const kept[] = {"a",
+                                       "A_1",
+                                       "A_1_1",
+                                       "file_row_number",
+                                       "__duckdb_field_id_1",
+                                       "se\"l.ect, {x: 1}",
+                                       "it's; --",
+                                       "\xC3\xA4\xE6\x97\xA5\xF0\x9F\x90\x98",
+                                       "\xC3\x84",
+                                       " ",
+                                       "element"};
+
+    enum { COUNT = sizeof wanted / sizeof wanted[0] };
+
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    Gather gather = {0};
+    ParquetFile file;
+    ParquetFooter footer;
+    Field members[COUNT];
+    Field fields[COUNT + 1];
+
+    (void) state;
+    for (int i = 0; i < COUNT; i++)
+        members[i] = fields[i] = (Field){.name = str_of(wanted[i]), .type = &INT32};
+    fields[COUNT] = (Field) FIELD(
+        "row", (&(Type){.kind = TYPE_STRUCT, .field_count = COUNT, .fields = members}));
+    assign_ids(arena, fields, COUNT + 1);
+    seed = 3;
+    table_init(&table, fields, COUNT + 1);
+    table_fill(&table, 100, 3);
+    OK(write_table("names", &table, &(Pieces){.step = 100}, (ParquetWrite){0}, &file, arena, &err));
+    assert_int_equal(file.leaf_count, 2 * COUNT);
+    OK(parquet_footer_read(arena, path_of("names"), &footer, &err));
+    for (int i = 0; i < COUNT; i++) {
+        const ParquetNode *top = &footer.nodes[1 + i];
+        const ParquetNode *member = &footer.nodes[1 + COUNT + 1 + i];
+
+        assert_string_equal(top->name.ptr, kept[i]);
+        assert_int_equal(top->field_id, i + 1);
+        assert_string_equal(member->name.ptr, kept[i]);
+        assert_int_equal(member->field_id, COUNT + 2 + i);
+    }
+    OK(scan_table("names", fields, COUNT + 1, &gather, &err));
+    for (size_t row = 0; row < 100; row++)
+        assert_rows_equal(&table, row, &gather.table, row);
+    table_done(&table);
+    table_done(&gather.table);
+    arena_free(arena);
+}
+
+static void
+a_wide_table_works(void **state)
+{
+    enum { WIDTH = 1600 };
+
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    Gather gather = {0};
+    ParquetFile file;
+    Field *fields = ARENA_ARRAY(arena, Field, WIDTH);
+
+    (void) state;
+    for (int i = 0; i < WIDTH; i++)
+        fields[i] = (Field){.name = arena_strf(arena, "column %d", i),
+                            .type = i % 2 == 0 ? &INT64 : &STRING};
+    assign_ids(arena, fields, WIDTH);
+    seed = 11;
+    table_init(&table, fields, WIDTH);
+    table_fill(&table, 50, 3);
+    OK(write_table("wide", &table, &(Pieces){.step = 50}, (ParquetWrite){0}, &file, arena, &err));
+    assert_int_equal(file.leaf_count, WIDTH);
+    assert_int_equal(file.leaves[WIDTH - 1].field_id, WIDTH);
+    OK(scan_table("wide", fields, WIDTH, &gather, &err));
+    for (size_t row = 0; row < 50; row++)
+        assert_rows_equal(&table, row, &gather.table, row);
+    table_done(&table);
+    table_done(&gather.table);
+    arena_free(arena);
+}
+
+static void
+no_rows_make_an_empty_file(void **state)
+{
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    Gather gather = {0};
+    ParquetFile file;
+    int count;
+    Field *fields = all_fields(arena, &count);
+    uint8_t dead[10];
+
+    (void) state;
+    memset(dead, 1, sizeof dead);
+    table_init(&table, fields, count);
+    OK(write_table("empty", &table, &(Pieces){.step = 1}, (ParquetWrite){0}, &file, arena, &err));
+    assert_int_equal(file.rows, 0);
+    assert_int_equal(file.row_group_count, 0);
+    OK(scan_table("empty", fields, count, &gather, &err));
+    assert_int_equal(gather.blocks, 0);
+
+    /* rows, all of them dead */
+    table_fill(&table, sizeof dead, 2);
+    OK(write_table("empty", &table, &(Pieces){.step = 3, .dead = dead}, (ParquetWrite){0}, &file,
+                   arena, &err));
+    assert_int_equal(file.rows, 0);
+    table_done(&table);
+    table_done(&gather.table);
+    arena_free(arena);
+}
+
+/* Rows of 64 kB: a row group of 122,880 of them would be 8 GB. */
+static void
+wide_rows_make_short_row_groups(void **state)
+{
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    Gather gather = {0};
+    ParquetFile file;
+    Field field = FIELD("doc", PLAIN(TYPE_STRING));
+    char *text = xcalloc(65536, 1);
+
+    (void) state;
+    field.id = 1;
+    seed = 23;
+    table_init(&table, &field, 1);
+    for (int row = 0; row < 5000; row++) {
+        for (int i = 0; i < 65536; i += 8)
+            memset(text + i, 'a' + (int) (noise() % 26), 8);
+        column_append_bytes(&table.columns[0], (Str){.ptr = text, .len = 65536});
+    }
+    OK(write_table("rows", &table, &(Pieces){.step = 5000}, (ParquetWrite){.row_group_bytes = 1000},
+                   &file, arena, &err));
+    assert_int_equal(file.row_group_count, 3); /* 2,048 rows are the least */
+    OK(scan_table("rows", &field, 1, &gather, &err));
+    for (size_t row = 0; row < 5000; row++)
+        assert_rows_equal(&table, row, &gather.table, row);
+    free(text);
+    table_done(&table);
+    table_done(&gather.table);
+    arena_free(arena);
+}
+
+static void
+errors_of_the_callers_pass_unchanged(void **state)
+{
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    Gather gather = {.fail_at = 2048};
+    ParquetFile file;
+    Field field = FIELD("i", PLAIN(TYPE_INT32));
+
+    (void) state;
+    field.id = 1;
+    table_init(&table, &field, 1);
+    table_fill(&table, 10000, 0);
+    FAILS(write_table("broken", &table, &(Pieces){.step = 1000, .fail_at = 5000}, (ParquetWrite){0},
+                      &file, arena, &err),
+          ERR_CONFLICT);
+    assert_string_equal(err.msg, "the sky fell at row 5000");
+    assert_int_equal(access(path_of("broken"), F_OK), -1);
+
+    OK(write_table("broken", &table, &(Pieces){.step = 1000}, (ParquetWrite){0}, &file, arena,
+                   &err));
+    FAILS(scan_table("broken", &field, 1, &gather, &err), ERR_CANCELED);
+    assert_string_equal(err.msg, "enough");
+    table_done(&gather.table);
+    table_done(&table);
+    arena_free(arena);
+}
+
+static void
+flip(const char *path, off_t at)
+{
+    FILE *file = fopen(path, "r+e");
+    char bytes[64];
+
+    assert_non_null(file);
+    fseeko(file, at, SEEK_SET);
+    assert_int_equal(fread(bytes, 1, sizeof bytes, file), sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char) ~bytes[i];
+    fseeko(file, at, SEEK_SET);
+    fwrite(bytes, 1, sizeof bytes, file);
+    fclose(file);
+}
+
+static void
+broken_files_are_errors(void **state)
+{
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    ParquetFile file;
+    Field field = FIELD("l", PLAIN(TYPE_INT64));
+
+    (void) state;
+    field.id = 1;
+    table_init(&table, &field, 1);
+    table_fill(&table, 20000, 0);
+    OK(write_table("flip", &table, &(Pieces){.step = 5000}, (ParquetWrite){.row_group_rows = 2048},
+                   &file, arena, &err));
+
+    Gather gather = {0};
+
+    flip(path_of("flip"), (off_t) file.row_group_offsets[5] + 5); /* a page header */
+    assert_false(scan_table("flip", &field, 1, &gather, &err));
+    assert_non_null(strstr(err.msg, "flip.parquet"));
+    table_done(&gather.table);
+
+    Gather cut = {0};
+
+    assert_int_equal(truncate(path_of("flip"), 1000), 0);
+    FAILS(scan_table("flip", &field, 1, &cut, &err), ERR_INPUT);
+    FAILS(scan_table("missing", &field, 1, &cut, &err), ERR_TRANSIENT);
+    table_done(&cut.table);
+
+    /* a folder that is not there */
+    snprintf(folder + strlen(folder), 4, "/no");
+    FAILS(write_table("x", &table, &(Pieces){.step = 5000}, (ParquetWrite){0}, &file, arena, &err),
+          ERR_TRANSIENT);
+    folder[strlen(folder) - 3] = '\0';
+    table_done(&table);
+    arena_free(arena);
+}
+
+static void
+memory_has_a_limit(void **state)
+{
+    Error err = {0};
+    Arena *arena = arena_new();
+    Table table = {0};
+    ParquetFile file;
+    Field field = FIELD("s", PLAIN(TYPE_STRING));
+    Duck *normal = duck;
+
+    (void) state;
+    field.id = 1;
+    table_init(&table, &field, 1);
+    for (int i = 0; i < 200000; i++)
+        column_append_bytes(&table.columns[0], STR("0123456789012345678901234567890123456789"));
+    OK(duck_open(&(DuckOptions){.threads = 1, .memory_bytes_max = 3000000}, &duck, &err));
+    FAILS(write_table("limit", &table, &(Pieces){.step = 200000}, (ParquetWrite){0}, &file, arena,
+                      &err),
+          ERR_TRANSIENT);
+    assert_non_null(strstr(err.msg, "Memory"));
+    assert_null(strchr(err.msg, '\n'));
+    duck_close(duck);
+    duck = normal;
+    table_done(&table);
+    arena_free(arena);
+}
+
+static void
+quoting_cannot_be_left(void **state)
+{
+    Buf out = {0};
+
+    (void) state;
+    duck_quote_identifier(&out, STR("a\"b"));
+    duck_quote_literal(&out, STR("it's"));
+    assert_string_equal(buf_text(&out), "\"a\"\"b\"'it''s'");
+    assert_int_equal(duck_version()[0], 'v');
+    buf_done(&out);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_survives),
+        cmocka_unit_test(dead_rows_are_left_out_and_patched_values_written),
+        cmocka_unit_test(picks_give_the_rows_asked_for),
+        cmocka_unit_test(fields_are_found_by_id),
+        cmocka_unit_test(odd_names_are_kept_where_duckdb_lets_them),
+        cmocka_unit_test(a_wide_table_works),
+        cmocka_unit_test(no_rows_make_an_empty_file),
+        cmocka_unit_test(wide_rows_make_short_row_groups),
+        cmocka_unit_test(errors_of_the_callers_pass_unchanged),
+        cmocka_unit_test(broken_files_are_errors),
+        cmocka_unit_test(memory_has_a_limit),
+        cmocka_unit_test(quoting_cannot_be_left),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
