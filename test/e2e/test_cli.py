@@ -152,7 +152,8 @@ def test_help_settings_lists_every_key(walberg):
 
 
 def test_documents_are_what_the_program_prints(walberg):
-    assert (ROOT / "docs" / "commands.md").read_text() == walberg("help", "commands", "--format", "markdown").stdout
+    commands = walberg("help", "commands", "--format", "markdown").stdout
+    assert (ROOT / "docs" / "commands.md").read_text() == commands
     settings = walberg("help", "settings", "--format", "markdown").stdout
     assert (ROOT / "docs" / "settings.md").read_text() == settings
 

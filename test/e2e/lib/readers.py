@@ -116,9 +116,10 @@ def pyiceberg(table):
 
 
 def uuid_columns(arrow, table):
-    """PyIceberg may hand out a uuid as sixteen bytes: say what it is."""
+    """PyIceberg and Polars may hand out a uuid as sixteen bytes: say what it is."""
     for index, field in enumerate(table.schema["fields"]):
-        if field["type"] == "uuid" and pt.is_fixed_size_binary(arrow.schema.types[index]):
+        kind = arrow.schema.types[index]
+        if field["type"] == "uuid" and (pt.is_fixed_size_binary(kind) or pt.is_large_binary(kind)):
             text = [None if v is None else str(uuid.UUID(bytes=v))
                     for v in arrow.column(index).to_pylist()]
             arrow = arrow.set_column(index, field["name"], pa.array(text, pa.string()))
