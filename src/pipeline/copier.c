@@ -267,7 +267,9 @@ plan(Copier *copier, Error *err)
     range = range > RANGE_BYTES_MAX   ? RANGE_BYTES_MAX
             : range < RANGE_BYTES_MIN ? RANGE_BYTES_MIN
                                       : range;
-    return source_copy_plan(conn, copier->arena, tables, count, range, &copier->plan, err);
+    return source_copy_plan(conn, copier->arena,
+                            &(CopyWant){.tables = tables, .count = count, .range_bytes = range},
+                            &copier->plan, err);
 }
 
 static void

@@ -18,7 +18,7 @@
 #include "pipeline/retry.h"
 #include "source/slot.h"
 
-enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000 };
+enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_TRIES = 5, LOCK_PAUSE_MS = 50 };
 
 /* --- the source ---------------------------------------------------------------------------------
  */
@@ -64,8 +64,12 @@ lock_state(Pipeline *pl, Error *err)
     pl->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (pl->lock_fd < 0)
         return FAIL(err, ERR_INPUT, "cannot open %s: %s", path, strerrordesc_np(errno));
-    if (flock(pl->lock_fd, LOCK_EX | LOCK_NB) == 0)
-        return true;
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(pl->lock_fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        /* `walberg status` holds it for a moment to see whether we run */
+        TRY(cancel_sleep(pl->cancel, LOCK_PAUSE_MS, err));
+    }
     close(pl->lock_fd);
     pl->lock_fd = -1;
     return FAIL(err, ERR_INPUT,
