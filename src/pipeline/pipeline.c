@@ -192,9 +192,11 @@ stream(Pipeline *pl, Error *err)
 static bool
 run(Pipeline *pl, Error *err)
 {
-    TRY(recover_source(pl, err));      /* who is there, and is it the one we know */
-    TRY(recover_slot(pl, err));        /* state object and slot agree, or both are made */
-    TRY(tables_load(pl, err));         /* the lake says how far each table is */
+    TRY(recover_source(pl, err));      /* who is there */
+    TRY(recover_state(pl, err));       /* is it the one the lake knows */
+    TRY(tables_publish(pl, err));      /* before the slot: it cannot see an older publication */
+    TRY(recover_slot(pl, err));        /* state object and slot agree, or are made */
+    TRY(tables_attach(pl, err));       /* the lake says how far each table is */
     TRY(child_start(pl, err));         /* queries from now on */
     TRY(copy_missing_tables(pl, err)); /* under one snapshot */
     if (stopping(pl))
@@ -213,6 +215,8 @@ pipeline_done(Pipeline *pl)
     sink_close(pl->sink);
     pg_close(pl->conn);
     pg_close(pl->snapshot_conn);
+    source_tables_done(&pl->source);
+    arena_free(pl->source_arena);
     arena_free(pl->state_arena);
     arena_free(pl->arena);
     if (pl->lock_fd >= 0)
@@ -249,6 +253,7 @@ pipeline_run(const PipelineOptions *options, Error *err)
         .stop = options->stop,
         .arena = arena_new(),
         .state_arena = arena_new(),
+        .source_arena = arena_new(),
         .lock_fd = -1,
         .phase = "copying",
     };

@@ -199,7 +199,6 @@ make_slot(Pipeline *pl, Error *err)
     SlotCreate create = {.name = pl->config->source_slot};
     SlotSnapshot made;
 
-    TRY(source_slot_check_name(create.name, err));
     TRY(pg_connect(&connect, &pl->snapshot_conn, err));
     TRY(FAULT("slot.create", err));
     TRY(source_slot_create(pl->snapshot_conn, arena, &create, &made, err));
@@ -213,25 +212,6 @@ make_slot(Pipeline *pl, Error *err)
     pl->state.acknowledged = made.position;
     pl->state.committed = POSITION_NONE;
     return pipeline_write_state(pl, err);
-}
-
-static bool
-begin_pipeline(Pipeline *pl, const Slot *slot, bool announced, Error *err)
-{
-    AUTO_ARENA Arena *arena = arena_new();
-
-    if (slot->exists && !announced)
-        return FAIL(
-            err, ERR_INPUT,
-            "slot %s exists, but the lake knows nothing of it\n"
-            "hint: if nobody uses it: select pg_drop_replication_slot('%s'); or choose another "
-            "name: --set source.slot=...",
-            pl->config->source_slot, pl->config->source_slot);
-    if (!announced)
-        TRY(announce_slot(pl, err));
-    if (slot->exists)
-        TRY(source_slot_drop(pl->conn, arena, pl->config->source_slot, err));
-    return make_slot(pl, err);
 }
 
 /* Another process may be about to leave, or its connection about to be noticed dead. */
@@ -259,19 +239,36 @@ check_slot(Pipeline *pl, Error *err)
 }
 
 bool
-recover_slot(Pipeline *pl, Error *err)
+recover_state(Pipeline *pl, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     bool found;
     Slot slot;
 
     TRY(load_state(pl, &found, err));
+    if (found)
+        return same_source(pl, err);
+    TRY(source_slot_check_name(pl->config->source_slot, err));
     TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));
-    if (!found)
-        return begin_pipeline(pl, &slot, false, err);
-    TRY(same_source(pl, err));
-    if (pl->state.phase == SLOT_CREATING)
-        return begin_pipeline(pl, &slot, true, err);
+    if (slot.exists)
+        return FAIL(err, ERR_INPUT,
+                    "slot %s exists, but the lake knows nothing of it\n"
+                    "hint: if nobody uses it: select pg_drop_replication_slot('%s'); or choose "
+                    "another name: --set source.slot=...",
+                    pl->config->source_slot, pl->config->source_slot);
+    return announce_slot(pl, err);
+}
+
+bool
+recover_slot(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+
+    if (pl->state.phase == SLOT_CREATING) {
+        /* what a crash left behind is ours, as announced, and was never read */
+        TRY(source_slot_drop(pl->conn, arena, pl->config->source_slot, err));
+        return make_slot(pl, err);
+    }
     TRY(check_slot(pl, err));
     pl->committed = pl->state.committed;
     /* claims the state object: a second process is refused at its next write */
