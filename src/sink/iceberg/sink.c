@@ -46,7 +46,8 @@ static bool
 open_parts(IcebergSink *sink, Error *err)
 {
     StoreOptions store = store_options(sink->config, sink->cancel);
-    DuckOptions duck = {.memory_bytes_max = sink->config->memory, .threads = 1};
+    /* a guard, not the budget: that is kept by the size of batches and row groups */
+    DuckOptions duck = {.memory_bytes_max = 4 * sink->config->memory, .threads = 1};
 
     TRY(store_open(sink->config->warehouse, &store, &sink->store, err));
     TRY(catalog_open(sink->config->catalog_type, sink->store, &sink->catalog, err));
