@@ -49,8 +49,8 @@ split_endpoint(const char *endpoint, Str *out_scheme, Str *out_authority, Str *o
                  : str_starts(url, STR("http://")) ? STR("http")
                                                    : STR_NULL;
 
-    if (scheme.ptr == NULL || memchr(url.ptr, '?', url.len) != NULL ||
-        memchr(url.ptr, '#', url.len) != NULL || memchr(url.ptr, '@', url.len) != NULL)
+    if (scheme.ptr == NULL || strpbrk(endpoint, "?#@") != NULL ||
+        strcspn(endpoint + scheme.len + 3, "/:") == 0)
         return FAIL(err, ERR_INPUT,
                     "not an endpoint: \"%s\"\nhint: sink.iceberg.s3.endpoint is written "
                     "https://host[:port]",

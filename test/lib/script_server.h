@@ -123,7 +123,7 @@ script_read_request(int fd, ScriptRequest *out)
 
     snprintf(out->headers, sizeof out->headers, "%.*s", (int) (head_end + 2 - first), first);
 
-    size_t body = (size_t) atol(script_header(out, "Content-Length", length, sizeof length));
+    size_t body = strtoul(script_header(out, "Content-Length", length, sizeof length), NULL, 10);
 
     while (in.len < head + body)
         if (!script_read(fd, &in))
