@@ -363,7 +363,7 @@ file_create(Catalog *catalog, Arena *arena, const TableName *name, Str metadata,
 }
 
 static bool
-file_commit(/* NOLINT(readability-function-size) */
+file_commit(/* NOLINT(readability-function-size): as in catalog.h */
             Catalog *catalog, Arena *arena, const TableName *name, const CatalogTable *base,
             Str metadata, CatalogTable *out_table, Error *err)
 {

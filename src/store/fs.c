@@ -265,7 +265,7 @@ lock_folder(FsStore *fs, const char *target, int *out_fd, Error *err)
 }
 
 static bool
-fs_put_match(/* NOLINT(readability-function-size) */
+fs_put_match(/* NOLINT(readability-function-size): as in store.h */
              Store *store, const char *key, const StoreVersion *expected, Str bytes,
              bool *out_swapped, StoreVersion *out_version, Error *err)
 {

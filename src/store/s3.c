@@ -283,7 +283,7 @@ s3_put_absent(Store *store, const char *key, Str bytes, bool *out_created, Error
 }
 
 static bool
-s3_put_match(/* NOLINT(readability-function-size) */
+s3_put_match(/* NOLINT(readability-function-size): as in store.h */
              Store *store, const char *key, const StoreVersion *expected, Str bytes,
              bool *out_swapped, StoreVersion *out_version, Error *err)
 {

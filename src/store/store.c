@@ -172,7 +172,7 @@ store_put_absent(Store *store, const char *key, Str bytes, bool *out_created, Er
 }
 
 bool
-store_put_match(/* NOLINT(readability-function-size) */
+store_put_match(/* NOLINT(readability-function-size): as in store.h */
                 Store *store, const char *key, const StoreVersion *expected, Str bytes,
                 bool *out_swapped, StoreVersion *out_version, Error *err)
 {

@@ -8,8 +8,8 @@
  *     script_server_stop(server);                     fails the test when steps are left over
  *
  * Each request takes the next step, whatever connection it comes on; one that finds no step gets
- * 599. What came in is kept in requests[] for assertions. A step can answer late, slowly, in part
- * or not at all, and can do what was asked before it cuts the connection: a PUT's body is what
+ * 599. What came in is kept for assertions (script_request). A step can answer late, slowly, in
+ * part or not at all, and can do what was asked before it cuts the connection: a PUT's body is what
  * .echo_put answers with later. One thread; connections are kept alive. */
 #ifndef SCRIPT_SERVER_H
 #define SCRIPT_SERVER_H
@@ -66,6 +66,14 @@ typedef struct ScriptServer {
     Buf last_put;
     int connection_count;
 } ScriptServer;
+
+/* The nth request, from 0. */
+static inline const ScriptRequest *
+script_request(const ScriptServer *server, size_t n)
+{
+    assert_true(n < atomic_load(&server->request_count));
+    return &server->requests[n];
+}
 
 /* Value of a header of a request, copied into out; "" when it is not there. */
 static inline const char *
