@@ -43,6 +43,7 @@ refusals_name_the_place_and_never_a_secret(void **state)
         {"user=nobody_here password=sesame", false, ERR_INPUT, "\"nobody_here\" does not exist",
          "role's name"},
         {"port=1 password=sesame", false, ERR_TRANSIENT, "refused", NULL},
+        {"sslmode=odd password=sesame", false, ERR_INPUT, "odd", NULL},
         {"host=/nonexistent password=sesame", false, ERR_TRANSIENT, "/nonexistent", NULL},
         {"sslmode=verify-full sslrootcert=/nonexistent password=sesame", false, ERR_INPUT, "SSL",
          NULL},
