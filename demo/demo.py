@@ -122,8 +122,8 @@ class Demo:
             print()
 
     def last_words(self):
-        self.log.flush()
-        return "walberg ended:\n" + (self.folder / "walberg.log").read_text(errors="replace")[-3000:]
+        log = (self.folder / "walberg.log").read_text(errors="replace")
+        return "walberg ended:\n" + log[-3000:]
 
     # --- comparing -------------------------------------------------------------------------
 
@@ -170,7 +170,8 @@ class Demo:
                 lines = differences(truth, *READERS[reader](found.table(name)))
                 took = time.monotonic() - began
                 verdict = "equal" if not lines else "DIFFERENT"
-                say(f"{name:<12} {len(truth.rows):>8,} rows   {reader:<10} {verdict}   {took:.1f} s")
+                say(f"{name:<12} {len(truth.rows):>8,} rows   {reader:<10} {verdict}"
+                    f"   {took:.1f} s")
                 for line in lines:
                     say("    " + line)
                 bad += bool(lines)
@@ -214,7 +215,8 @@ class Demo:
         stop = self.folder / "stop"
         pg_ctl = f"{self.postgres.home}/bin/pg_ctl -D {self.postgres.data} -m fast stop"
         user = self.postgres.user
-        as_user = f"setpriv --reuid={user.pw_uid} --regid={user.pw_gid} --clear-groups " if user else ""
+        as_user = (f"setpriv --reuid={user.pw_uid} --regid={user.pw_gid} --clear-groups "
+                   if user else "")
         stop.write_text(f"#!/bin/sh\nkill {self.load.pid} {self.walberg.pid}\nsleep 2\ncd /\n"
                         f"{as_user}{pg_ctl}\nrm -rf {self.postgres.folder} {self.folder}\n")
         stop.chmod(0o755)

@@ -41,7 +41,8 @@ def profile(conn, dice):
 
 def letter_stays(conn, dice):
     """Changes an order that has a long note: the note itself is not sent again."""
-    conn.execute("update orders set status = 'returned' where id = %s", [500 * dice.randint(1, 300)])
+    conn.execute("update orders set status = 'returned' where id = %s",
+                 [500 * dice.randint(1, 300)])
 
 
 def give_back(conn, dice):

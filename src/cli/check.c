@@ -4,9 +4,7 @@
 
 #include "cli/cli.h"
 
-int cmd_check(const Cli *cli);
-
-enum { EXIT_SICK = 1, EXIT_USAGE = 2 };
+enum { EXIT_SICK = 1 };
 
 int
 cmd_check(const Cli *cli)
@@ -15,10 +13,8 @@ cmd_check(const Cli *cli)
     AUTO_BUF Buf out = {0};
     Error err = {0};
 
-    if (!cli_need_source(cli, &err) || !cli_need_warehouse(cli, &err)) {
-        cli_fail(&err);
-        return EXIT_USAGE;
-    }
+    if (!cli_need_source(cli, &err) || !cli_need_warehouse(cli, &err))
+        return cli_fail_settings(&err);
     report_add(&report, "settings", VERDICT_OK, "%s",
                cli->config->file == NULL ? "no file" : cli->config->file);
     check_source(&report, cli->config);

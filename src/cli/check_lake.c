@@ -1,10 +1,13 @@
 #include "cli/check.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "catalog/catalog.h"
 #include "cli/connect.h"
 #include "store/store.h"
 
@@ -14,6 +17,12 @@ static void
 close_store(Store **store)
 {
     store_close(*store);
+}
+
+static void
+close_catalog(Catalog **catalog)
+{
+    catalog_close(*catalog);
 }
 
 /* --- the probe ------------------------------------------------------------------------------- */
@@ -53,16 +62,14 @@ probe_refusals(Store *store, const char *key, Error *err)
     return true;
 }
 
+/* The probe has a folder of its own: what a file store leaves in it beside the object (the lock of
+ * a swap) is nobody else's and can go. */
 static void
-probe_store(Report *report, Store *store)
+probe_store(Report *report, Store *store, const char *folder)
 {
-    char id[37];
     Error err = {0};
     Error removal = {0};
-
-    random_uuid(id);
-
-    const char *key = arena_printf(report->arena, "_walberg/check-%s", id);
+    const char *key = arena_printf(report->arena, "%s/probe", folder);
     bool sound = probe_refusals(store, key, &err);
     bool removed = store_remove(store, key, &removal);
 
@@ -85,8 +92,8 @@ exists(const char *path)
     return stat(path, &facts) == 0;
 }
 
-/* How many folders of a local path are there already: the rest is made by store_open() and taken
- * away afterwards, because a check leaves nothing behind. Also the length of that part. */
+/* Length of the part of a local path that is there already: folders behind it are made by the
+ * store and taken away afterwards, because a check leaves nothing behind. */
 static size_t
 existing_part(Arena *arena, const char *path)
 {
@@ -103,6 +110,19 @@ existing_part(Arena *arena, const char *path)
     return length;
 }
 
+static void
+remove_files(const char *folder)
+{
+    DIR *dir = opendir(folder);
+
+    if (dir == NULL)
+        return;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) /* NOLINT */
+        if (entry->d_type == DT_REG)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+}
+
 /* rmdir(2) takes empty folders only, so nothing of value can go. */
 static void
 remove_new_folders(Arena *arena, const char *path, size_t keep)
@@ -110,7 +130,8 @@ remove_new_folders(Arena *arena, const char *path, size_t keep)
     char *part = arena_strdup(arena, path);
     size_t length = strlen(part);
 
-    while (length > keep && rmdir(part) == 0) {
+    remove_files(path);
+    while (length > keep && (rmdir(part) == 0 || errno == ENOENT)) {
         while (length > keep && part[length - 1] != '/')
             length--;
         while (length > keep && part[length - 1] == '/')
@@ -121,9 +142,9 @@ remove_new_folders(Arena *arena, const char *path, size_t keep)
 
 /* NULL for a lake that is not on this machine. */
 static const char *
-local_probe_folder(Arena *arena, const char *warehouse)
+local_folder(Arena *arena, const char *warehouse, const char *probe)
 {
-    Str text = str_of(warehouse);
+    Str text = {.ptr = warehouse, .len = strlen(warehouse)};
 
     if (str_starts(text, STR("file://")))
         text = (Str){.ptr = text.ptr + 7, .len = text.len - 7};
@@ -131,24 +152,47 @@ local_probe_folder(Arena *arena, const char *warehouse)
         return NULL;
     while (text.len > 1 && text.ptr[text.len - 1] == '/')
         text.len--;
-    return arena_printf(arena, "%.*s/_walberg", STR_ARG(text));
+    return arena_printf(arena, "%.*s/%s", STR_ARG(text), probe);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
+static void
+check_catalog(Report *report, const Config *config, Store *store)
+{
+    AUTO(close_catalog) Catalog *catalog = NULL;
+    TableName *names = NULL;
+    size_t count = 0;
+    Error err = {0};
+
+    if (!catalog_open(config->catalog_type, store, &catalog, &err) ||
+        !catalog_list(catalog, report->arena, &names, &count, &err)) {
+        report_message(report, "catalog", VERDICT_FAIL, err.msg);
+        return;
+    }
+    report_add(report, "catalog", VERDICT_OK, "%s, %zu table%s", config->catalog_type, count,
+               count == 1 ? "" : "s");
+}
+
 void
 check_lake(Report *report, const Config *config)
 {
-    const char *folder = local_probe_folder(report->arena, config->warehouse);
+    char id[37];
+
+    random_uuid(id);
+
+    const char *probe = arena_printf(report->arena, "_walberg/check-%s", id);
+    const char *folder = local_folder(report->arena, config->warehouse, probe);
     size_t keep = folder == NULL ? 0 : existing_part(report->arena, folder);
     AUTO(close_store) Store *store = NULL;
     Error err = {0};
 
-    if (!cli_open_warehouse(config, RETRY_MS_MAX, &store, &err)) {
+    if (cli_open_warehouse(config, RETRY_MS_MAX, &store, &err)) {
+        probe_store(report, store, probe);
+        check_catalog(report, config, store);
+    } else {
         report_message(report, "warehouse", VERDICT_FAIL, err.msg);
-        return;
     }
-    probe_store(report, store);
     if (folder != NULL)
         remove_new_folders(report->arena, folder, keep);
 }

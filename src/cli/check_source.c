@@ -52,11 +52,9 @@ check_version(const SourceCheck *check)
         report_add(check->report, "server", VERDICT_OK, "Postgres %s, database %s",
                    check->server.version_text, check->server.database);
     }
-    if (strcmp(check->server.encoding, "UTF8") != 0 &&
-        strcmp(check->server.encoding, "SQL_ASCII") == 0) {
+    if (strcmp(check->server.encoding, "SQL_ASCII") == 0)
         report_add(check->report, "encoding", VERDICT_WARN,
                    "the database is SQL_ASCII: texts that are not UTF-8 become rejects");
-    }
 }
 
 /* source_server_check() stops at the first thing that is wrong; here each gets its line. */

@@ -17,6 +17,14 @@ cli_fail(const Error *err)
 }
 
 int
+cli_fail_settings(const Error *err)
+{
+    int code = cli_fail(err);
+
+    return err->kind == ERR_INPUT ? EXIT_USAGE : code;
+}
+
+int
 cli_usage_error(const char *fmt, ...)
 {
     va_list args;
@@ -93,12 +101,10 @@ run_command(Parsed *parsed)
     Cli *cli = &parsed->cli;
     Error err = {0};
 
+    cli->load = &parsed->load;
     if (cli->command->wants_settings) {
-        if (!config_load(cli->arena, &parsed->load, &cli->config, &err)) {
-            int code = cli_fail(&err);
-
-            return err.kind == ERR_INPUT ? EXIT_USAGE : code;
-        }
+        if (!config_load(cli->arena, &parsed->load, &cli->config, &err))
+            return cli_fail_settings(&err);
         configure_log(cli);
     }
     return cli->command->run(cli);
@@ -110,10 +116,8 @@ dispatch(Parsed *parsed, int argc, char **argv)
     AUTO_BUF Buf text = {0};
     Error err = {0};
 
-    if (!cli_parse(parsed, argc, argv, &err)) {
-        cli_fail(&err);
-        return EXIT_USAGE;
-    }
+    if (!cli_parse(parsed, argc, argv, &err))
+        return cli_fail_settings(&err);
     if (parsed->version) {
         parsed->cli.command = cli_find_command("version");
         return run_command(parsed);

@@ -55,6 +55,7 @@ struct Cli {
     const char *config_file; /* --config */
     int arg_count;
     const char *const *args; /* those that did not become settings */
+    const ConfigLoad *load;  /* what it was loaded from */
     bool has_source;         /* SOURCE and WAREHOUSE were given as arguments */
     bool json;
     bool verbose;
@@ -68,7 +69,9 @@ int cli_main(int argc, char **argv);
 
 /* Print "walberg: message" with its hint line on stderr; returns the exit code of the kind. */
 int cli_fail(const Error *err);
-/* The same for wrong usage: 2. */
+/* The same for settings that are wrong or missing: 2, unless it is another kind of trouble. */
+int cli_fail_settings(const Error *err);
+/* Wrong usage: 2. */
 int cli_usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* To stdout. */
@@ -77,6 +80,11 @@ void cli_put(const Buf *text);
 /* What a command cannot do without; ERR_INPUT with a hint. */
 bool cli_need_source(const Cli *cli, Error *err) WARN_UNUSED;
 bool cli_need_warehouse(const Cli *cli, Error *err) WARN_UNUSED;
+
+/* int cmd_<name>(const Cli *cli) of every command */
+#define COMMAND(name, ...) int cmd_##name(const Cli *cli);
+#include "cli/commands.h"
+#undef COMMAND
 
 /* --- the tables ------------------------------------------------------------------------------ */
 
@@ -88,11 +96,11 @@ const Command *cli_find_command(const char *name);
 const char *cli_nearest_command(const char *name);
 
 typedef struct CliOptionRow {
-    char letter; /* 0: only the long form */
     const char *name;
     const char *argument; /* NULL: a switch */
-    bool common;          /* every command takes it */
     const char *doc;
+    char letter; /* 0: only the long form */
+    bool common; /* every command takes it */
 } CliOptionRow;
 
 extern const CliOptionRow cli_options[CLI_OPTION_COUNT];

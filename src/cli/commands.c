@@ -2,10 +2,6 @@
 
 #include "config/distance.h"
 
-#define COMMAND(name, ...) int cmd_##name(const Cli *cli);
-#include "cli/commands.h"
-#undef COMMAND
-
 #define COMMAND(name, arguments, form, options, settings, summary, doc)                            \
     {#name, arguments, form, options, settings, summary, doc, cmd_##name},
 

@@ -2,6 +2,13 @@
  * docs/commands.md walk the rows.
  *
  *   COMMAND(name, arguments, form, options, wants settings, summary, doc) */
+COMMAND(run, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 1u << CLI_ONCE, true,
+        "copy what is missing, then stream, until SIGTERM",
+        "Copies every table that the lake does not have yet, then streams changes into it and "
+        "serves queries (query.listen; 127.0.0.1:5433 when SOURCE and WAREHOUSE are given). On "
+        "SIGTERM or SIGINT it commits what is whole, acknowledges it and exits with 0; a second "
+        "signal makes it leave at once. With --once it goes up to the server's present position, "
+        "commits and acknowledges everything, and exits.")
 COMMAND(check, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "say what will and will not arrive, and what is missing",
         "Looks at the server's version and settings, the role's rights, slots, the publication, "
@@ -9,7 +16,8 @@ COMMAND(check, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "arrive), and whether the warehouse can be written and its compare-and-swap is real. One "
         "line each: ok, warn or FAIL, with a hint. Changes nothing; one probe object is written to "
         "the warehouse and removed. Exit code 1 if anything is FAIL.")
-COMMAND(status, "", CLI_FORM_NONE, 0, true, "show where the pipeline and its tables stand",
+COMMAND(status, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
+        "show where the pipeline and its tables stand",
         "State of the pipeline and of each table, lag in bytes and seconds, WAL held by the slot, "
         "rejects, last error. Live while walberg run is up, otherwise from the state folder and "
         "the source. Exit code 1 if a table is parked.")
@@ -19,7 +27,7 @@ COMMAND(init, "[FILE]", CLI_FORM_OPTIONAL, 0, false, "write a commented walberg.
 COMMAND(version, "", CLI_FORM_NONE, 0, false, "print versions",
         "Prints the versions of walberg and of the libraries that matter when something is "
         "reported.")
-COMMAND(help, "[COMMAND | commands | settings]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
+COMMAND(help, "[COMMAND | settings]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
         "explain a command, or all settings",
         "Without an argument lists the commands; with the name of one explains it; \"settings\" "
         "lists every setting with type, range and built-in value. With --format markdown "

@@ -3,8 +3,6 @@
 
 #include "config/wrap.h"
 
-int cmd_help(const Cli *cli);
-
 static const char *
 usage_of(Arena *arena, const Command *command)
 {

@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-int cmd_init(const Cli *cli);
-
 /* O_EXCL: a file that somebody wrote is never lost, not even in a race. Mode 0600, because secrets
  * will be written into it. */
 static bool

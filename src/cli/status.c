@@ -20,8 +20,6 @@
 #include "source/server.h"
 #include "source/slot.h"
 
-int cmd_status(const Cli *cli);
-
 enum { STATUS_BYTES_MAX = 64 << 20, EXIT_PARKED = 1 };
 
 typedef struct Status {
@@ -42,7 +40,7 @@ status_done(Status *status)
 /* --- what the pipeline left ------------------------------------------------------------------ */
 
 static void
-close_fd(int *fd)
+close_fd(const int *fd)
 {
     if (*fd >= 0)
         close(*fd);
@@ -159,7 +157,7 @@ size_text(Arena *arena, json_int_t bytes)
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
     size_t unit = 0;
 
-    while (unit + 1 < sizeof units / sizeof units[0] && bytes >= 10 * 1024) {
+    while (unit + 1 < sizeof units / sizeof units[0] && bytes >= 10240) {
         bytes = (bytes + 512) / 1024;
         unit++;
     }
@@ -226,7 +224,7 @@ put_tables(const Status *status, Buf *out)
     enum { COLUMNS = sizeof head / sizeof head[0] };
 
     const json_t *tables = json_object_get(status->json, "tables");
-    AUTO_TEXT_TABLE TextTable rows;
+    AUTO_TEXT_TABLE TextTable rows = {0};
     size_t i;
     const json_t *table;
 
@@ -301,7 +299,9 @@ cmd_status(const Cli *cli)
     AUTO_BUF Buf out = {0};
     Error err = {0};
 
-    if (!resolve(&status, cli->config, &err) || !read_document(&status, &err))
+    if (!resolve(&status, cli->config, &err))
+        return cli_fail_settings(&err);
+    if (!read_document(&status, &err))
         return cli_fail(&err);
     status.live = is_running(&status);
     if (!status.live)

@@ -64,14 +64,22 @@ fail_unknown(const Loader *loader, const YamlNode *at, const char *key, const ch
 static bool
 refuse_unknown(const Loader *loader, const char *key, const YamlNode *value, Error *err)
 {
-    while (value->kind == YAML_MAP && value->first != NULL) {
-        value = value->first;
-        key = arena_printf(loader->arena, "%s.%s", key, value->key->text.ptr);
+    const YamlNode *leaf = value;
+    const char *leaf_key = key;
+
+    while (leaf->kind == YAML_MAP && leaf->first != NULL) {
+        leaf = leaf->first;
+        leaf_key = arena_printf(loader->arena, "%s.%s", leaf_key, leaf->key->text.ptr);
+    }
+    if (leaf->kind != YAML_MAP) {
+        value = leaf;
+        key = leaf_key;
     }
 
-    const Setting *near = setting_nearest(str_of(key));
-    const char *hint =
-        near == NULL ? NULL : arena_printf(loader->arena, "did you mean \"%s\"?", near->key);
+    Str near = setting_nearest(str_of(key));
+    const char *hint = near.ptr == NULL
+                           ? NULL
+                           : arena_printf(loader->arena, "did you mean \"%.*s\"?", STR_ARG(near));
 
     return fail_unknown(loader, value->key == NULL ? value : value->key, key, hint, err);
 }
@@ -132,7 +140,7 @@ apply_tables(Loader *loader, const YamlNode *tables, Error *err)
         return wrap_place(loader, tables, "tables", err);
     }
     for (const YamlNode *entry = tables->first; entry != NULL; entry = entry->next) {
-        TableRule rule;
+        TableRule rule = {0};
 
         TRY(new_rule(loader, entry->key->text, entry->key, &rule, err));
         if (entry->kind != YAML_MAP && !yaml_is_empty(entry) && !yaml_is_null(entry)) {
@@ -153,7 +161,7 @@ apply_table_path(Loader *loader, const char *path, const YamlNode *value, Error 
 {
     const char *rest = path + strlen("tables.");
     const char *dot = strrchr(rest, '.');
-    TableRule rule;
+    TableRule rule = {0};
 
     if (dot == NULL) {
         (void) FAIL(err, ERR_INPUT,

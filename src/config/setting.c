@@ -7,7 +7,7 @@
 #include "config/value.h"
 
 #define OPTION(key, field, type, def, min, max, secret, doc)                                       \
-    {key, SETTING_##type, offsetof(Config, field), def, min, max, secret, doc},
+    {key, def, min, max, doc, offsetof(Config, field), SETTING_##type, secret},
 
 const Setting settings[SETTING_COUNT] = {
 #include "config/options.h"
@@ -40,35 +40,61 @@ setting_is_group(Str key)
     return false;
 }
 
-const Setting *
-setting_nearest(Str key)
+/* Of "sink.iceberg.s3.region" also "sink", "sink.iceberg" and "sink.iceberg.s3" are candidates:
+ * whole groups are misspelled too. */
+static Str
+nearest_part(Str key, Str whole, size_t *distance_max)
 {
-    const Setting *best = NULL;
-    size_t best_distance = distance_limit(key) + 1;
+    Str best = STR_NULL;
 
-    for (size_t i = 0; i < SETTING_COUNT; i++) {
-        size_t distance = distance_between(key, str_of(settings[i].key));
+    for (size_t i = 0; i <= whole.len; i++) {
+        Str part = {.ptr = whole.ptr, .len = i};
 
-        if (distance < best_distance) {
-            best = &settings[i];
-            best_distance = distance;
+        if (i < whole.len && whole.ptr[i] != '.')
+            continue;
+
+        size_t distance = distance_between(key, part);
+
+        if (distance < *distance_max) {
+            best = part;
+            *distance_max = distance;
         }
     }
-    if (best != NULL)
-        return best;
+    return best;
+}
 
-    /* the end of one key only: "warehouse", "iceberg.warehouse" */
+/* The end of one key only: "warehouse", "iceberg.warehouse". */
+static Str
+key_with_end(Str key)
+{
+    Str found = STR_NULL;
+
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         Str whole = str_of(settings[i].key);
 
         if (whole.len <= key.len || !str_ends(whole, key) ||
             whole.ptr[whole.len - key.len - 1] != '.')
             continue;
-        if (best != NULL)
-            return NULL;
-        best = &settings[i];
+        if (found.ptr != NULL)
+            return STR_NULL;
+        found = whole;
     }
-    return best;
+    return found;
+}
+
+Str
+setting_nearest(Str key)
+{
+    Str best = STR_NULL;
+    size_t distance_max = distance_limit(key) + 1;
+
+    for (size_t i = 0; i < SETTING_COUNT; i++) {
+        Str part = nearest_part(key, str_of(settings[i].key), &distance_max);
+
+        if (part.ptr != NULL)
+            best = part;
+    }
+    return best.ptr != NULL ? best : key_with_end(key);
 }
 
 const TableOption *
@@ -86,7 +112,10 @@ setting_variable(Arena *arena, const Setting *setting)
     char *name = arena_printf(arena, "WALBERG_%s", setting->key);
 
     for (char *p = name; *p != '\0'; p++)
-        *p = *p == '.' ? '_' : (char) toupper((unsigned char) *p);
+        if (*p == '.')
+            *p = '_';
+        else
+            *p = (char) toupper((unsigned char) *p);
     return name;
 }
 
@@ -166,6 +195,7 @@ store_number(const Setting *setting, Config *config, Str text, Error *err)
 static bool
 store_word(const Setting *setting, Config *config, Arena *arena, Str text, Error *err)
 {
+    assert(setting->min != NULL);
     for (const char *word = setting->min; word != NULL;) {
         const char *bar = strchr(word, '|');
         Str known = {.ptr = word, .len = bar == NULL ? strlen(word) : (size_t) (bar - word)};

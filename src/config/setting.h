@@ -17,13 +17,13 @@ typedef enum SettingType {
 
 typedef struct Setting {
     const char *key;
-    SettingType type;
-    size_t offset; /* of its field in Config */
     const char *def;
     const char *min; /* SETTING_ENUM: the words, separated by '|' */
     const char *max;
-    bool secret;
     const char *doc;
+    size_t offset; /* of its field in Config */
+    SettingType type;
+    bool secret;
 } Setting;
 
 /* One option of tables.PATTERN. */
@@ -33,7 +33,7 @@ typedef struct TableOption {
     const char *doc;
 } TableOption;
 
-#define OPTION(...) +1
+#define OPTION(...) +1 /* NOLINT(bugprone-macro-parentheses) */
 
 enum {
     SETTING_COUNT = 0
@@ -52,8 +52,8 @@ extern const TableOption table_options[TABLE_OPTION_COUNT];
 const Setting *setting_find(Str key);
 /* Whether settings exist below the key: "commit", "sink.iceberg". */
 bool setting_is_group(Str key);
-/* The setting that was probably meant; NULL when nothing is near. */
-const Setting *setting_nearest(Str key);
+/* The setting or group that was probably meant; STR_NULL when nothing is near. */
+Str setting_nearest(Str key);
 const TableOption *table_option_nearest(Str name);
 /* WALBERG_COMMIT_INTERVAL */
 const char *setting_variable(Arena *arena, const Setting *setting);

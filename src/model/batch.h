@@ -55,14 +55,4 @@ struct Batch {
     struct Fold *fold; /* private to batch/fold.c: key -> last row */
 };
 
-/* Changes of all tables between two positions. A transaction that does not fit into memory comes
- * as several parts: only the last one (final) carries the position and is committed. */
-typedef struct Epoch {
-    Batch **batches;
-    size_t batch_count;
-    bool final;
-    Position position;      /* end LSN of its last commit record */
-    int64_t commit_time_us; /* of that commit, microseconds since 1970 */
-} Epoch;
-
 #endif

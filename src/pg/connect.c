@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 
 /* Settings that change how values are written or what is found, and those that would end a long
@@ -335,6 +336,7 @@ pg_connect(const PgConnect *connect, PgConn **out_conn, Error *err)
     AUTO(parsed_done) Parsed parsed = {0};
     AUTO_PG PgConn *conn = xcalloc(1, sizeof *conn);
 
+    TRY(FAULT("pg.connect", err));
     conn->cancel = connect->cancel;
     conn->replication = connect->replication;
     TRY(parse_conninfo(connect->conninfo, &parsed, err));

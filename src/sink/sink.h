@@ -5,16 +5,18 @@
  *
  * Contract, checked by test/contract/sink.c against every sink:
  *   - attach() of a table makes it in the lake when it is missing, or compares it with what is
- *     there; the position it returns is that of the last commit, in any process, ever;
- *   - write() takes a sealed batch; it may be called several times before commit(), also with parts
- *     of one transaction; nothing is visible before commit();
+ *     there; its position is that of its last commit, in any process, ever;
+ *   - write() takes a sealed batch; several may come before commit(), also parts of one
+ *     transaction; nothing is visible before commit(). A write that failed with ERR_TRANSIENT left
+ *     nothing behind and may be repeated with the same batch;
  *   - commit(position) is all or nothing per table, and idempotent: after it returned true every
  *     table written to has at least that position, also in a new process. When it fails with
- *     ERR_TRANSIENT, calling commit() again with the same argument finishes the job;
- *   - abandon() drops what was written since the last commit;
- *   - bulk loads (the initial copy) may run on several threads, one SinkBulk per thread; their rows
- *     become visible with bulk_commit() of their table, together with the position;
- *   - all other calls come from one thread. */
+ *     ERR_TRANSIENT, calling it again with the same arguments finishes the job;
+ *   - abandon() drops what a table was sent since its last commit;
+ *   - bulk_load() (the initial copy) may run on several threads at once, also for one table, also
+ *     while the stream commits other tables; its rows become visible with bulk_commit() of the
+ *     table, together with the position. All other calls come from one thread.
+ *   - an ERR_INPUT of a call that names a table concerns that table alone: it is parked. */
 #ifndef SINK_SINK_H
 #define SINK_SINK_H
 
@@ -23,22 +25,43 @@
 #include "model/batch.h"
 
 typedef struct Sink Sink;
-typedef struct SinkTable SinkTable;
-typedef struct SinkBulk SinkBulk;
+
+/* What everybody may know about a table of a sink; a sink's own struct embeds it first. */
+typedef struct SinkTable {
+    const TableSchema *schema; /* with the sink's field ids; holds a reference */
+    Position position;         /* of the last commit; POSITION_NONE: the copy is not complete */
+    int64_t rows;              /* live rows, as of the last commit */
+    int64_t last_commit_us;    /* since 1970, 0: never */
+    int64_t rejects;           /* values recorded by this process */
+    char *lake_name;           /* "public.orders" */
+} SinkTable;
+
+/* Where the rows of a bulk load come from. Embed it as the first member. *out_batch is sealed, not
+ * folded, and valid until the next call; NULL ends the load. */
+typedef struct BulkSource BulkSource;
+
+struct BulkSource {
+    bool (*next)(BulkSource *source, Batch **out_batch, Error *err);
+};
+
+typedef struct SinkOptions {
+    const Config *config; /* resolved: pipeline and state are set */
+    const char *database; /* the source's, for names */
+    Cancel *cancel;
+} SinkOptions;
 
 typedef struct SinkOps {
     const char *name;
-    bool (*open)(const Config *config, Cancel *cancel, Sink **out_sink, Error *err);
+    bool (*open)(const SinkOptions *options, Sink **out_sink, Error *err);
     bool (*attach)(Sink *sink, const TableSchema *schema, SinkTable **out_table, Error *err);
     bool (*write)(Sink *sink, SinkTable *table, Batch *batch, Error *err);
-    bool (*commit)(Sink *sink, Position position, int64_t commit_time_us, Error *err);
-    void (*abandon)(Sink *sink);
-    bool (*bulk_open)(Sink *sink, SinkTable *table, SinkBulk **out_bulk, Error *err);
-    bool (*bulk_write)(SinkBulk *bulk, Batch *batch, Error *err);
-    bool (*bulk_close)(SinkBulk *bulk, bool keep, Error *err);
+    bool (*commit)(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
+                   Error *err);
+    bool (*abandon)(Sink *sink, SinkTable *table, Error *err);
+    bool (*bulk_load)(Sink *sink, SinkTable *table, BulkSource *source, Error *err);
     bool (*bulk_commit)(Sink *sink, SinkTable *table, Position position, Error *err);
     bool (*state_load)(Sink *sink, Buf *out, bool *out_found, Error *err);
-    bool (*state_swap)(Sink *sink, Str state, bool *out_swapped, Error *err);
+    bool (*state_swap)(Sink *sink, Str state, Error *err);
     void (*close)(Sink *sink);
 } SinkOps;
 
@@ -46,13 +69,24 @@ struct Sink {
     const SinkOps *ops;
 };
 
-/* What everybody may know about a table of a sink; a sink's own struct embeds it first. */
-struct SinkTable {
-    const TableSchema *schema; /* with the sink's field ids; holds a reference */
-    Position position;         /* of the last commit; POSITION_NONE: the copy is not complete */
-    int64_t rows;              /* live rows, as of the last commit */
-    int64_t last_commit_us;    /* since 1970, 0: never */
-    const char *lake_name;     /* "public.orders" */
-};
+bool sink_open(const SinkOptions *options, Sink **out_sink, Error *err) WARN_UNUSED;
+void sink_close(Sink *sink); /* NULL is fine; frees the tables too */
+
+/* Make or find the table. The sink owns *out_table. ERR_INPUT: the lake table is somebody else's,
+ * or its shape is not the source's. */
+bool sink_attach(Sink *sink, const TableSchema *schema, SinkTable **out_table,
+                 Error *err) WARN_UNUSED;
+bool sink_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
+/* Make what the table was sent visible. Without anything written it does nothing. */
+bool sink_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
+                 Error *err) WARN_UNUSED;
+bool sink_abandon(Sink *sink, SinkTable *table, Error *err) WARN_UNUSED;
+bool sink_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err) WARN_UNUSED;
+bool sink_bulk_commit(Sink *sink, SinkTable *table, Position position, Error *err) WARN_UNUSED;
+
+/* The pipeline's state object (JSON), by compare-and-swap on what state_load or the last swap saw;
+ * ERR_CONFLICT: another process wrote it meanwhile. */
+bool sink_state_load(Sink *sink, Buf *out, bool *out_found, Error *err) WARN_UNUSED;
+bool sink_state_swap(Sink *sink, Str state, Error *err) WARN_UNUSED;
 
 #endif

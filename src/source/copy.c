@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "decode/copy_text.h"
 #include "source/types.h"
 
@@ -105,17 +106,18 @@ plan_table(Planner *planner, const SourceTable *table)
 }
 
 bool
-source_copy_plan(PgConn *conn, Arena *arena, const SourceTable *const *tables, int count,
-                 int64_t range_bytes, CopyPlan *out_plan, Error *err)
+source_copy_plan(PgConn *conn, Arena *arena, const CopyWant *want, CopyPlan *out_plan, Error *err)
 {
     AUTO_BUF Buf oids = {0};
     PgResult sizes;
 
-    for (int i = 0; i < count; i++) {
-        assert(tables[i]->schema != NULL);
-        BUF_PUSH(&oids, uint32_t, tables[i]->relid);
-        for (int leaf = 0; leaf < tables[i]->leaf_count; leaf++)
-            BUF_PUSH(&oids, uint32_t, tables[i]->leaves[leaf].relid);
+    for (int i = 0; i < want->count; i++) {
+        const SourceTable *table = want->tables[i];
+
+        assert(table->schema != NULL);
+        BUF_PUSH(&oids, uint32_t, table->relid);
+        for (int leaf = 0; leaf < table->leaf_count; leaf++)
+            BUF_PUSH(&oids, uint32_t, table->leaves[leaf].relid);
     }
 
     const char *params[] = {source_oid_array(arena, (const uint32_t *) (void *) oids.ptr,
@@ -124,15 +126,16 @@ source_copy_plan(PgConn *conn, Arena *arena, const SourceTable *const *tables, i
     if (!pg_query(conn, arena, sizes_sql, 1, params, &sizes, err))
         return WRAP(err, "read sizes of tables");
 
-    Planner planner = {
-        .sizes = &sizes, .ranges = pg_server_version(conn) >= 140000, .range_bytes = range_bytes};
+    Planner planner = {.sizes = &sizes,
+                       .ranges = pg_server_version(conn) >= 140000,
+                       .range_bytes = want->range_bytes};
 
-    for (int i = 0; i < count; i++)
-        plan_table(&planner, tables[i]);
+    for (int i = 0; i < want->count; i++)
+        plan_table(&planner, want->tables[i]);
     *out_plan =
         (CopyPlan){.count = (int) BUF_COUNT(&planner.tasks, CopyTask), .bytes = planner.bytes};
     out_plan->tasks = ARENA_ARRAY(arena, CopyTask, (size_t) out_plan->count);
-    if (out_plan->count > 0)
+    if (planner.tasks.ptr != NULL)
         memcpy(out_plan->tasks, planner.tasks.ptr, planner.tasks.len);
     buf_done(&planner.tasks);
     return true;
@@ -210,92 +213,91 @@ check_not_rewritten(PgConn *conn, Arena *arena, const CopyTask *task, Error *err
     return true;
 }
 
-/* The batch being filled. */
-typedef struct Filling {
-    const CopyRun *run;
+struct CopyReader {
+    Arena *arena;
+    PgConn *conn;
+    const CopyTask *task;
+    CopyRun run;
     TupleMap map;
     Datum *datums;
-    Batch *batch;
-    size_t rows;
-    size_t bytes; /* of text */
     int64_t total;
-} Filling;
+};
 
-static bool
-give_batch(Filling *filling, Error *err)
+bool
+copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyReader **out_reader,
+                 Error *err)
 {
-    CopySink *sink = filling->run->sink;
-    Batch *batch = filling->batch;
+    Arena *arena = arena_new();
+    CopyReader *reader = ARENA_NEW(arena, CopyReader);
+    int columns = task->table->schema->column_count;
+    int *column_map = ARENA_ARRAY(arena, int, (size_t) columns);
 
-    if (batch == NULL)
-        return true;
-    filling->batch = NULL;
-    filling->rows = 0;
-    filling->bytes = 0;
-    batch_seal(batch);
-    return sink->give(sink, batch, err);
+    for (int i = 0; i < columns; i++)
+        column_map[i] = i;
+    *reader = (CopyReader){.arena = arena,
+                           .conn = conn,
+                           .task = task,
+                           .run = *run,
+                           .map = {.count = columns, .column_map = column_map},
+                           .datums = ARENA_ARRAY(arena, Datum, (size_t) columns)};
+    if (!FAULT("source.copy.task", err) || !check_not_rewritten(conn, arena, task, err) ||
+        !pg_copy_start(conn, copy_task_sql(arena, task), err)) {
+        arena_free(arena);
+        return WRAP(err, "copy %s", task->table->qualified);
+    }
+    *out_reader = reader;
+    return true;
+}
+
+void
+copy_reader_close(CopyReader *reader)
+{
+    if (reader == NULL)
+        return;
+    if (reader->run.progress != NULL)
+        atomic_fetch_add(reader->run.progress, reader->total % LOOK_ROWS);
+    arena_free(reader->arena);
 }
 
 static bool
-is_full(const Filling *filling)
+add_row(CopyReader *reader, Batch *batch, char *row, size_t size, Error *err)
 {
-    const CopyRun *run = filling->run;
-
-    if (filling->rows >= run->batch_rows || filling->bytes >= run->batch_bytes)
-        return true;
-    return filling->rows % LOOK_ROWS == 0 && batch_memory(filling->batch) >= run->batch_bytes;
+    TRY(copy_text_split(row, size, reader->datums, reader->map.count, err));
+    TRY(batch_append_row(batch, &reader->map, reader->datums, &reader->run.origin, err));
+    reader->total++;
+    if (reader->run.progress != NULL && reader->total % LOOK_ROWS == 0)
+        atomic_fetch_add(reader->run.progress, LOOK_ROWS);
+    return true;
 }
 
 static bool
-add_row(Filling *filling, char *row, size_t size, Error *err)
+fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err)
 {
-    const CopyRun *run = filling->run;
+    size_t bytes = 0;
 
-    if (filling->batch == NULL)
-        TRY(run->sink->take(run->sink, &filling->batch, err));
-    TRY(copy_text_split(row, size, filling->datums, filling->map.count, err));
-    TRY(batch_append_row(filling->batch, &filling->map, filling->datums, &run->origin, err));
-    filling->rows++;
-    filling->bytes += size;
-    filling->total++;
-    if (run->progress != NULL && filling->total % LOOK_ROWS == 0)
-        atomic_fetch_add(run->progress, LOOK_ROWS);
-    return is_full(filling) ? give_batch(filling, err) : true;
-}
-
-static bool
-read_rows(PgConn *conn, Filling *filling, Error *err)
-{
+    *out_end = false;
     for (;;) {
         char *row;
         size_t size;
-        bool end;
+        bool full =
+            batch->rows >= reader->run.batch_rows || bytes >= reader->run.batch_bytes ||
+            (batch->rows % LOOK_ROWS == 0 && batch_memory(batch) >= reader->run.batch_bytes);
 
-        TRY(pg_copy_row(conn, &row, &size, &end, err));
-        if (end)
-            return give_batch(filling, err);
-        TRY(add_row(filling, row, size, err));
+        if (full && batch->rows > 0)
+            return true;
+        TRY(pg_copy_row(reader->conn, &row, &size, out_end, err));
+        if (*out_end)
+            return true;
+        TRY(add_row(reader, batch, row, size, err));
+        bytes += size;
     }
 }
 
 bool
-source_copy_task(PgConn *conn, const CopyTask *task, const CopyRun *run, int64_t *out_rows,
-                 Error *err)
+copy_reader_fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
-    int columns = task->table->schema->column_count;
-    int *column_map = ARENA_ARRAY(arena, int, (size_t) columns);
-    Filling filling = {.run = run,
-                       .map = {.count = columns, .column_map = column_map},
-                       .datums = ARENA_ARRAY(arena, Datum, (size_t) columns)};
-
-    for (int i = 0; i < columns; i++)
-        column_map[i] = i;
-    if (!check_not_rewritten(conn, arena, task, err) ||
-        !pg_copy_start(conn, copy_task_sql(arena, task), err) || !read_rows(conn, &filling, err))
-        return WRAP(err, "copy %s", task->table->qualified);
-    if (run->progress != NULL)
-        atomic_fetch_add(run->progress, filling.total % LOOK_ROWS);
-    *out_rows = filling.total;
+    if (!fill(reader, batch, out_end, err))
+        return WRAP(err, "copy %s", reader->task->table->qualified);
+    batch_seal(batch);
     return true;
 }

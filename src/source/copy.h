@@ -28,10 +28,15 @@ typedef struct CopyPlan {
     int64_t bytes;   /* of all relations, without TOAST */
 } CopyPlan;
 
-/* Tasks of about range_bytes (without TOAST) for the tables, which must outlive the plan. Servers
- * before 14 read a table whole: they would scan all of it for each range. */
-bool source_copy_plan(PgConn *conn, Arena *arena, const SourceTable *const *tables, int count,
-                      int64_t range_bytes, CopyPlan *out_plan, Error *err) WARN_UNUSED;
+typedef struct CopyWant {
+    const SourceTable *const *tables; /* with a schema; they must outlive the plan */
+    int count;
+    int64_t range_bytes; /* about this much of a relation for one task, TOAST not counted */
+} CopyWant;
+
+/* Servers before 14 read a relation whole: they would scan all of it for each range. */
+bool source_copy_plan(PgConn *conn, Arena *arena, const CopyWant *want, CopyPlan *out_plan,
+                      Error *err) WARN_UNUSED;
 
 /* Ranges of at most range_pages for `pages` pages: at least one, the last one open-ended. */
 int copy_range_count(int64_t pages, int64_t range_pages);
@@ -46,28 +51,24 @@ const char *copy_task_sql(Arena *arena, const CopyTask *task);
 bool source_copy_begin(PgConn *conn, const char *snapshot, Error *err) WARN_UNUSED;
 bool source_copy_end(PgConn *conn, Error *err) WARN_UNUSED;
 
-/* Takes the rows. Embed it as the first member. */
-typedef struct CopySink CopySink;
-
-struct CopySink {
-    /* An empty batch to fill, of the table's schema. Asked for when there is a row for it. */
-    bool (*take)(CopySink *sink, Batch **out_batch, Error *err);
-    /* The batch back, sealed, with at least one row. When the copy fails, the batch that was taken
-     * last is not given back: it stays the sink's. */
-    bool (*give)(CopySink *sink, Batch *batch, Error *err);
-};
-
 typedef struct CopyRun {
-    CopySink *sink;
-    size_t batch_rows;  /* a batch is given back when it has this many rows */
+    size_t batch_rows;  /* a batch is full when it has this many rows */
     size_t batch_bytes; /* or this much memory */
     ChangeOrigin origin;
     atomic_llong *progress; /* rows are added as they come; NULL */
 } CopyRun;
 
-/* One task, inside source_copy_begin(). ERR_TRANSIENT when the relation was rewritten since the
- * snapshot (ALTER TABLE, VACUUM FULL, TRUNCATE): an older snapshot would see it empty. */
-bool source_copy_task(PgConn *conn, const CopyTask *task, const CopyRun *run, int64_t *out_rows,
-                      Error *err) WARN_UNUSED;
+/* One task being read. */
+typedef struct CopyReader CopyReader;
+
+/* Inside source_copy_begin(). The task must outlive the reader. ERR_TRANSIENT when the relation was
+ * rewritten since the snapshot (ALTER TABLE, VACUUM FULL, TRUNCATE): an older snapshot would see it
+ * empty. */
+bool copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run,
+                      CopyReader **out_reader, Error *err) WARN_UNUSED;
+/* Fill an empty batch of the table's schema and seal it. *out_end: the task has no more rows (the
+ * batch may be empty then). */
+bool copy_reader_fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err) WARN_UNUSED;
+void copy_reader_close(CopyReader *reader); /* NULL is fine */
 
 #endif

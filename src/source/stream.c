@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/xalloc.h"
 #include "pg/conn.h"
 
@@ -13,7 +14,7 @@ enum {
     REPORT_MIN_MS = 100,
     REPORT_FLUSHED_MS = 200, /* after the flushed position moved */
     FINISH_MS = 5000,        /* for the server to hear our last words */
-    SILENCE_MAX_MS = 60000,  /* of a server that was asked for a reply */
+    SILENCE_MIN_MS = 60000,  /* before the server is asked for a sign of life */
 };
 
 struct Stream {
@@ -21,11 +22,12 @@ struct Stream {
     Cancel *cancel;
     Arena *arena; /* of the decoded message */
     int64_t report_interval_ms;
-    int64_t silence_ms;  /* ask for a reply after this, give up after twice */
+    int64_t silence_ms;  /* ask for a reply after this, give up after this much more */
     int64_t reported_ms; /* clock of the last status update */
     int64_t heard_ms;    /* clock of the last sign of life */
-    bool asked;          /* for a reply, since then */
-    Position reported;   /* flushed position in it */
+    int64_t asked_ms;    /* clock of the question, when `asked` */
+    bool asked;
+    Position reported; /* flushed position in the last status update */
     Position received;
     _Atomic Position flushed;
 };
@@ -55,7 +57,7 @@ learn_timeout(Stream *stream, Error *err)
     int64_t timeout_ms = r.rows == 1 ? pg_value_int(&r, 0, 0) : 0;
 
     stream->report_interval_ms = stream_report_interval(timeout_ms);
-    stream->silence_ms = timeout_ms > SILENCE_MAX_MS ? timeout_ms : SILENCE_MAX_MS;
+    stream->silence_ms = timeout_ms > SILENCE_MIN_MS ? timeout_ms : SILENCE_MIN_MS;
     return true;
 }
 
@@ -92,6 +94,7 @@ stream_open(const StreamOpen *open, Stream **out_stream, Error *err)
                                 .application_name = open->application_name,
                                 .cancel = open->cancel},
                    &stream->conn, err));
+    TRY(FAULT("source.stream.open", err));
     TRY(learn_timeout(stream, err));
     TRY(start(stream, open, err));
     stream->reported_ms = stream->heard_ms = clock_ms();
@@ -185,20 +188,22 @@ report_if_due(Stream *stream, Error *err)
     return report_due_in(stream, clock_ms()) > 0 ? true : report(stream, false, err);
 }
 
-/* TCP notices a dead peer late or, behind some proxies, never. */
+/* TCP notices a dead peer late or, behind some proxies, never: after a long silence ask for a
+ * reply, and give up when there is none. Called when nothing is left to read, so that a pause of
+ * our own is not taken for the server's. */
 static bool
 check_silence(Stream *stream, Error *err)
 {
-    int64_t silent = clock_ms() - stream->heard_ms;
+    int64_t now = clock_ms();
 
-    if (silent > 2 * stream->silence_ms)
+    if (stream->asked && now - stream->asked_ms > stream->silence_ms)
         return FAIL(err, ERR_TRANSIENT, "%s: no sign of life for %lld s", pg_describe(stream->conn),
-                    (long long) silent / 1000);
-    if (silent > stream->silence_ms && !stream->asked) {
-        stream->asked = true;
-        return report(stream, true, err);
-    }
-    return true;
+                    (long long) (now - stream->heard_ms) / 1000);
+    if (stream->asked || now - stream->heard_ms <= stream->silence_ms)
+        return true;
+    stream->asked = true;
+    stream->asked_ms = now;
+    return report(stream, true, err);
 }
 
 bool
@@ -213,7 +218,6 @@ stream_service(Stream *stream, int64_t ms, Error *err)
 
         if (due <= 0)
             TRY(report(stream, false, err));
-        stream->heard_ms = now; /* we are not listening */
         if (left <= 0)
             return true;
         if (due <= 0 || due > REPORT_FLUSHED_MS)

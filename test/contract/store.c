@@ -791,15 +791,17 @@ assume_role(Arena *arena, const char *role, StoreOptions *options)
 static void
 session_tokens(void **state)
 {
+    const char *role = test_env("WALBERG_TEST_S3_ROLE");
+
+    if (role == NULL)
+        skip();
+
     TestStore *test = *state;
     AUTO_ARENA Arena *arena = arena_new();
-    const char *role = test_env("WALBERG_TEST_S3_ROLE");
     StoreOptions options = test->options;
     Error err = {0};
     Store *store;
 
-    if (role == NULL)
-        skip();
     assume_role(arena, role, &options);
     OK(store_open(test->location, &options, &store, &err));
     OK(store_put(store, "x", STR("with a token"), &err));

@@ -3,10 +3,9 @@ import pathlib
 import re
 
 import pytest
-
 from lib.env import FULL, SEED
 from lib.lake import Lake
-from lib.postgres import Postgres
+from lib.postgres import Database, Postgres
 from lib.storage import SeaweedFS, Storage, VersityGW
 from lib.walberg import Walberg
 
@@ -70,24 +69,6 @@ def database(postgres, request):
     name = re.sub(r"[^a-z0-9]+", "_", request.node.name.lower())[:40].strip("_")
     yield Database(postgres, name)
     postgres.drop_database(name)
-
-
-class Database:
-    """A fresh database, with short words for what tests do to it."""
-
-    def __init__(self, server, name):
-        self.server = server
-        self.name = name
-        self.uri = server.new_database(name)
-
-    def execute(self, *statements):
-        self.server.execute(self.name, *statements)
-
-    def rows(self, query, args=None):
-        return self.server.rows(self.name, query, args)
-
-    def connect(self, **options):
-        return self.server.connect(self.name, **options)
 
 
 @pytest.fixture

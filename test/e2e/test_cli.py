@@ -72,9 +72,10 @@ def test_version(walberg):
     for args in (["version"], ["--version"], ["-V"]):
         done = walberg(*args)
         assert done.returncode == 0
-        assert re.match(r"walberg \d+\.\d+\.\d+\n", done.stdout)
+        assert re.match(r"walberg \d+\.\d+\.\d+\nDuckDB \d+\.\d+\.\d+\nlibpq \d+\.\d+\n", done.stdout)
     shown = json.loads(walberg("version", "--json").stdout)
-    assert re.fullmatch(r"\d+\.\d+\.\d+", shown["walberg"])
+    assert list(shown) == ["walberg", "duckdb", "libpq"]
+    assert all(re.fullmatch(r"\d+(\.\d+)+", version) for version in shown.values()), shown
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,8 @@ def test_help_settings_lists_every_key(walberg):
 
 
 def test_documents_are_what_the_program_prints(walberg):
-    assert (ROOT / "docs" / "commands.md").read_text() == walberg("help", "commands", "--format", "markdown").stdout
+    commands = walberg("help", "commands", "--format", "markdown").stdout
+    assert (ROOT / "docs" / "commands.md").read_text() == commands
     settings = walberg("help", "settings", "--format", "markdown").stdout
     assert (ROOT / "docs" / "settings.md").read_text() == settings
 

@@ -7,9 +7,9 @@ their names come from the program itself, so a new step of a commit is tested wi
 import re
 
 import pytest
-
 from lib.lake import Lake
 from lib.oracle import compare
+from lib.postgres import Database
 from lib.storage import Storage
 from lib.walberg import Walberg
 
@@ -70,8 +70,7 @@ def prepare(scene, step):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_dies_at_every_point(step, postgres, tmp_path):
-    """For each point that this step passes: die there, start again, compare, change more, compare."""
-    from conftest import Database
+    """For each point that this step passes: die there, start again, compare, change, compare."""
     scene = Scene(Database(postgres, f"crash_{step}"), tmp_path / "list")
     prepare(scene, step)
     listed = scene.run("list")
@@ -101,7 +100,7 @@ def test_a_step_that_fails_is_tried_again(step, database, tmp_path):
     prepare(scene, step)
     for n in (1, 3, 7, 12):
         done = scene.run(f"fail:{n}")
-        assert done.returncode in (0, 3), f"fault {n}: exit {done.returncode}: {done.stderr[-2000:]}"
+        assert done.returncode in (0, 3), f"fault {n}: {done.returncode}: {done.stderr[-2000:]}"
         assert scene.run().returncode == 0
         scene.equal()
         scene.change()

@@ -2,7 +2,6 @@
 
 import fastavro
 import pytest
-
 from lib import foreign
 from lib.iceberg_check import check_table
 from lib.oracle import Truth, differences, freeze
@@ -52,6 +51,26 @@ def test_reader_sees_deletes(reader, tmp_path):
 def test_true_metadata_has_no_complaints(table):
     # PyIceberg leaves two optional keys out of a manifest's header, nothing else.
     assert [c for c in check_table(table) if "in the file's metadata" not in c] == []
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_reader_applies_position_deletes(reader, table):
+    deleted = foreign.with_position_deletes(table, [0, 2])
+    assert [row[0] for row in READERS[reader](deleted)[1]] == [2]
+    assert [c for c in check_table(deleted, 1) if "in the file's metadata" not in c] == []
+
+
+SPOILED = {
+    "not sorted by path and position": lambda rows: rows[::-1],
+    "is beyond the file's end": lambda rows: [*rows, (rows[0][0], 3)],
+    "unique": lambda rows: [rows[0], rows[0]],
+}
+
+
+@pytest.mark.parametrize("fault", SPOILED)
+def test_spoiled_position_deletes_are_found(fault, table):
+    deleted = foreign.with_position_deletes(table, [0, 2], SPOILED[fault])
+    assert [complaint for complaint in check_table(deleted) if fault in complaint]
 
 
 def rewrite_entry(table, change):

@@ -1,12 +1,12 @@
 """Ends and beginnings: signals, a second process, slots that vanish, sources that change."""
+import shutil
 import signal
 import time
 
 import pytest
-
 from lib.env import wait_for
 from lib.oracle import compare
-from lib.postgres import Postgres, drop_slot, lsn
+from lib.postgres import Database, Postgres, drop_slot, lsn
 from lib.walberg import Walberg
 
 TABLE = ("create table t (id int primary key, v int)",
@@ -104,7 +104,6 @@ def test_another_server_under_the_same_name_is_refused(database, walberg, lake, 
     walberg.once()
     other = Postgres(15)
     try:
-        from conftest import Database
         impostor = Database(other, database.name)
         impostor.execute(*TABLE)
         done = Walberg(impostor, walberg.storage, tmp_path).call(
@@ -116,7 +115,6 @@ def test_another_server_under_the_same_name_is_refused(database, walberg, lake, 
 
 
 def test_lost_state_costs_time_never_data(database, walberg, lake, tmp_path):
-    import shutil
     database.execute(*TABLE)
     walberg.once()
     shutil.rmtree(tmp_path / "state", ignore_errors=True)

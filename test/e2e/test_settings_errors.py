@@ -2,12 +2,13 @@
 import subprocess
 
 import pytest
-
 from lib.env import PROGRAM
+from lib.postgres import Database, Postgres
 from lib.walberg import environment
 
 YAML_MISTAKES = {
-    "unknown key": ("commit:\n  intreval: 1s\n", 'walberg.yaml:2:3: unknown setting "commit.intreval"',
+    "unknown key": ("commit:\n  intreval: 1s\n",
+                    'walberg.yaml:2:3: unknown setting "commit.intreval"',
                     'hint: did you mean "commit.interval"?'),
     "unknown section": ("sinc:\n  iceberg: {}\n", "walberg.yaml:1:1: unknown setting", "sink"),
     "wrong type": ("commit: {rows: many}\n", "walberg.yaml:1:", "commit.rows"),
@@ -75,8 +76,6 @@ def test_password_is_never_printed(tmp_path):
 
 
 def test_wal_level_that_cannot_work(tmp_path):
-    from conftest import Database
-    from lib.postgres import Postgres
     server = Postgres(15, {"wal_level": "replica"})
     try:
         done = run(tmp_path, "run", "--once", Database(server, "x").uri, str(tmp_path / "lake"))

@@ -1,6 +1,5 @@
 """Tables of every kind: keys, no keys, twins, truncates, partitions, odd names, late comers."""
 import pytest
-
 from lib.env import wait_for
 from lib.oracle import compare
 

@@ -1,5 +1,4 @@
-"""One table from one end to the other: copied, changed, committed, read by three strangers and psql.
-"""
+"""One table from end to end: copied, changed, committed, read by three strangers and by psql."""
 import json
 import subprocess
 

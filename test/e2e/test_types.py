@@ -8,13 +8,12 @@ of its own, so that a type that fails names itself.
 import re
 
 import pytest
-
 from lib import values
+from lib.env import FULL
 from lib.lake import Lake
 from lib.oracle import Truth, compare
-from lib.postgres import Postgres
+from lib.postgres import Database, Postgres
 from lib.readers import READERS, duckdb_iceberg
-from lib.env import FULL
 from lib.storage import Storage
 from lib.walberg import Walberg
 
@@ -68,7 +67,6 @@ class TypesRun:
 
 @pytest.fixture(scope="module", name="run")
 def types_run(postgres, tmp_path_factory):
-    from conftest import Database
     database = Database(postgres, "types")
     yield TypesRun(database, tmp_path_factory.mktemp("types"))
     postgres.drop_database("types")
@@ -94,7 +92,7 @@ def test_rejects_are_recorded_with_their_text(run):
     assert {"schema", "table", "key", "column", "value", "reason"} <= set(names)
     recorded = {}
     for row in rows:
-        record = dict(zip(names, row))
+        record = dict(zip(names, row, strict=True))
         recorded.setdefault(record["table"], []).append(record)
     for case in run.cases:
         name = table_name(case)
@@ -114,7 +112,6 @@ OLD_AND_NEW = ["13", "18"] + (["14", "16", "17"] if FULL else [])
 
 @pytest.mark.parametrize("major", OLD_AND_NEW)
 def test_types_of_other_versions(major, tmp_path):
-    from conftest import Database
     if major != "18" and not FULL:
         pytest.skip("every version: make check-full")
     server = Postgres(int(major))

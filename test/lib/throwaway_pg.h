@@ -22,8 +22,6 @@ typedef struct ThrowawayPg {
     char conninfo[512];
 } ThrowawayPg;
 
-extern char **environ;
-
 static int
 run_script(const char *verb, const char *dir, const char *port)
 {
@@ -49,8 +47,7 @@ run_script(const char *verb, const char *dir, const char *port)
 static int
 free_port(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -65,7 +62,7 @@ free_port(void)
 static int
 throwaway_pg_start(ThrowawayPg *pg, const char *settings)
 {
-    const char *given = getenv("WALBERG_TEST_PG");
+    const char *given = getenv("WALBERG_TEST_PG"); /* NOLINT(concurrency-mt-unsafe) */
     char port[16];
 
     *pg = (ThrowawayPg){0};
@@ -77,7 +74,7 @@ throwaway_pg_start(ThrowawayPg *pg, const char *settings)
     assert_non_null(mkdtemp(pg->dir));
     assert_int_equal(chmod(pg->dir, 0755), 0);
     snprintf(port, sizeof port, "%d", free_port());
-    setenv("PG_SETTINGS", settings == NULL ? "" : settings, 1);
+    setenv("PG_SETTINGS", settings == NULL ? "" : settings, 1); /* NOLINT(concurrency-mt-unsafe) */
 
     int rc = run_script("start", pg->dir, port);
 
@@ -96,7 +93,7 @@ throwaway_pg_stop(ThrowawayPg *pg)
         return;
     run_script("stop", pg->dir, "");
     snprintf(command, sizeof command, "rm -rf '%s'", pg->dir);
-    if (system(command) != 0)
+    if (system(command) != 0) /* NOLINT(concurrency-mt-unsafe) */
         print_error("cannot remove %s\n", pg->dir);
     pg->dir[0] = '\0';
 }
@@ -118,9 +115,9 @@ connect_with(const ThrowawayPg *pg, const char *more, bool replication)
     Error err = {0};
     PgConn *conn = NULL;
 
-    OK(pg_connect(&(PgConnect){.conninfo = conninfo_with(pg, conninfo, more),
-                               .replication = replication},
-                  &conn, &err));
+    OK(pg_connect(
+        &(PgConnect){.conninfo = conninfo_with(pg, conninfo, more), .replication = replication},
+        &conn, &err));
     return conn;
 }
 

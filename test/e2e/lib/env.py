@@ -1,4 +1,4 @@
-"""env - where things are, and the small needs of everything else here: ports, waiting, processes."""
+"""env - where things are, and the small needs of everything here: ports, waiting, processes."""
 import os
 import pathlib
 import random
@@ -30,7 +30,7 @@ def free_port(start=None, end=None):
 
 
 def wait_for(what, condition, seconds=60, pause=0.1):
-    """Poll condition() until it returns something true; an assertion that names what did not come."""
+    """Poll condition() until it is true; its value. An assertion names what did not come."""
     end = time.monotonic() + seconds
     while True:
         result = condition()
@@ -52,7 +52,7 @@ def kill(process, sig=signal.SIGKILL, seconds=30):
         process.send_signal(sig)
     try:
         return process.wait(seconds)
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired as late:
         process.kill()
         process.wait()
-        raise AssertionError(f"pid {process.pid} did not end within {seconds} s of signal {sig}")
+        raise AssertionError(f"pid {process.pid}: alive {seconds} s after signal {sig}") from late

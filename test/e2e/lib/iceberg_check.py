@@ -68,8 +68,8 @@ class Check:
         if current not in (None, -1):
             self.expect(current in ids, "current-snapshot-id is no snapshot")
             self.equal("refs.main", metadata["refs"]["main"]["snapshot-id"], current)
-            self.equal("the last entry of snapshot-log", metadata["snapshot-log"][-1]["snapshot-id"],
-                       current)
+            self.equal("the last entry of snapshot-log",
+                       metadata["snapshot-log"][-1]["snapshot-id"], current)
         log = [entry["timestamp-ms"] for entry in metadata.get("snapshot-log", [])]
         self.equal("snapshot-log is in order", log, sorted(log))
         self.expect(not log or metadata["last-updated-ms"] >= log[-1],
@@ -153,7 +153,8 @@ class Check:
             self.equal(f"{where}: an entry's content is data", is_data, content == "data")
         living = [e["sequence_number"] for e in entries if e["status"] != DELETED]
         if living:
-            self.equal(f"{where}: min_sequence_number", manifest["min_sequence_number"], min(living))
+            self.equal(f"{where}: min_sequence_number", manifest["min_sequence_number"],
+                       min(living))
         self.expect(manifest["sequence_number"] <= snapshot["sequence-number"],
                     f"{where}: newer than its snapshot")
         return entries
@@ -225,7 +226,7 @@ class Check:
         table = parquet.read()
         ids = [int((f.metadata or {}).get(b"PARQUET:field_id", b"-1")) for f in table.schema]
         self.equal(f"{where}: field ids", ids, [DELETE_FILE_PATH, DELETE_POS])
-        rows = list(zip(table.column(0).to_pylist(), table.column(1).to_pylist()))
+        rows = list(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))
         keys = [(path.encode(), pos) for path, pos in rows]
         self.expect(keys == sorted(set(keys)), f"{where}: not sorted by path and position, unique")
         referenced = entry["data_file"].get("referenced_data_file")

@@ -71,7 +71,7 @@ class Lake:
 
     def table(self, name, schema="public"):
         tables = self.tables()
-        assert (schema, name) in tables, f"no table {schema}.{name} in the lake, only {list(tables)}"
+        assert (schema, name) in tables, f"no {schema}.{name} in the lake, only {list(tables)}"
         return tables[schema, name]
 
     def has(self, name, schema="public"):

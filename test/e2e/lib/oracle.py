@@ -194,8 +194,10 @@ class Truth:
         self.rows, self.rejects = [], 0
         count = len(self.columns)
         for row in conn.execute(f"select {chosen}, {nulls} from {self.sql} t"):
-            values = tuple(c.canonical(v) for c, v in zip(self.columns, row))
-            self.rejects += sum(v is None and there for v, there in zip(values, row[count:]))
+            values = tuple(column.canonical(value) for column, value
+                           in zip(self.columns, row[:count], strict=True))
+            self.rejects += sum(value is None and present for value, present
+                                in zip(values, row[count:], strict=True))
             self.rows.append(values)
 
     @property
@@ -231,7 +233,7 @@ def differences(truth, names, rows, limit=10):
     lines += [f"{key}: not in the lake" for key in wanted if key not in got]
     lines += [f"{key}: in the lake, not in the source" for key in got if key not in wanted]
     for key, row in wanted.items():
-        for name, right, left in zip(truth.names, row, got.get(key, row)):
+        for name, right, left in zip(truth.names, row, got.get(key, row), strict=True):
             if freeze(right) != freeze(left):
                 lines.append(f"{key}: {name}: source {right!r:.200}, lake {left!r:.200}")
     return shortened(lines, limit)

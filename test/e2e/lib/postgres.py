@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 
 import psycopg
-
 from lib.env import CACHE, ROOT, free_port
 
 DISTRIBUTION = pathlib.Path("/usr/lib/postgresql")
@@ -81,9 +80,9 @@ class Postgres:
         if self.user:
             extra = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
         environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(command, env=environment, cwd="/", text=True, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                              **extra)
+        done = subprocess.run(command, env=environment, cwd="/", text=True, check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, **extra)
         if done.returncode != 0:
             raise RuntimeError(f"{tool}: {done.stdout}\n{self.log()}")
         return done.stdout
@@ -144,6 +143,24 @@ class Postgres:
     def position(self):
         """The server's present WAL position, as text."""
         return self.rows("postgres", "select pg_current_wal_lsn()::text")[0][0]
+
+
+class Database:
+    """A fresh database, with short words for what tests do to it."""
+
+    def __init__(self, server, name):
+        self.server = server
+        self.name = name
+        self.uri = server.new_database(name)
+
+    def execute(self, *statements):
+        self.server.execute(self.name, *statements)
+
+    def rows(self, query, args=None):
+        return self.server.rows(self.name, query, args)
+
+    def connect(self, **options):
+        return self.server.connect(self.name, **options)
 
 
 def drop_slot(conn, slot):

@@ -9,7 +9,8 @@ PyIceberg (Python), DuckDB's iceberg extension (C++) and the reference Java libr
     binary             lower hexadecimal    list           list
     map                list of [key, value] sorted by key  struct  dict
 
-Dates and timestamps are numbers because no two libraries agree on text for the year 294276 or 44 BC.
+Dates and timestamps are numbers because no two libraries agree on a text for the years 294247 or
+44 BC.
 """
 import atexit
 import importlib
@@ -22,10 +23,9 @@ import uuid
 import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
-from pyiceberg.table import StaticTable
-
 from lib.env import CACHE, kill
 from lib.storage import KEY, REGION, SECRET
+from pyiceberg.table import StaticTable
 
 # --- canonical form --------------------------------------------------------------------------
 
@@ -67,12 +67,12 @@ def from_arrow(array):
         members = [from_arrow(array.field(i)) for i in range(kind.num_fields)]
         names = [kind.field(i).name for i in range(kind.num_fields)]
         valid = array.is_valid().to_pylist()
-        return [dict(zip(names, row)) if ok else None
-                for ok, row in zip(valid, zip(*members))]
+        return [dict(zip(names, row, strict=True)) if ok else None
+                for ok, row in zip(valid, zip(*members, strict=True), strict=True)]
     if pt.is_list(kind) or pt.is_large_list(kind):
         return slices(array, from_arrow(array.values))
     if pt.is_map(kind):
-        pairs = list(zip(from_arrow(array.keys), from_arrow(array.items)))
+        pairs = list(zip(from_arrow(array.keys), from_arrow(array.items), strict=True))
         return [None if row is None else sort_map([list(pair) for pair in row])
                 for row in slices(array, pairs)]
     assert (pt.is_boolean(kind) or pt.is_integer(kind) or pt.is_string(kind)
@@ -94,7 +94,7 @@ def slices(array, values):
 
 def table_rows(table):
     columns = [from_arrow(column) for column in table.columns]
-    return table.column_names, list(zip(*columns)) if columns else []
+    return table.column_names, list(zip(*columns, strict=True)) if columns else []
 
 
 # --- PyIceberg -------------------------------------------------------------------------------
@@ -116,9 +116,10 @@ def pyiceberg(table):
 
 
 def uuid_columns(arrow, table):
-    """PyIceberg may hand out a uuid as sixteen bytes: say what it is."""
+    """PyIceberg and Polars may hand out a uuid as sixteen bytes: say what it is."""
     for index, field in enumerate(table.schema["fields"]):
-        if field["type"] == "uuid" and pt.is_fixed_size_binary(arrow.schema.types[index]):
+        kind = arrow.schema.types[index]
+        if field["type"] == "uuid" and (pt.is_fixed_size_binary(kind) or pt.is_large_binary(kind)):
             text = [None if v is None else str(uuid.UUID(bytes=v))
                     for v in arrow.column(index).to_pylist()]
             arrow = arrow.set_column(index, field["name"], pa.array(text, pa.string()))
@@ -145,7 +146,8 @@ def duckdb_connection(server):
 def duckdb_iceberg(table):
     with duckdb_connection(table.storage.server) as conn:
         location = table.uri.replace("'", "''")
-        return table_rows(conn.execute(f"select * from iceberg_scan('{location}')").to_arrow_table())
+        scan = conn.execute(f"select * from iceberg_scan('{location}')")
+        return table_rows(scan.to_arrow_table())
 
 
 # --- Java ------------------------------------------------------------------------------------
@@ -178,9 +180,9 @@ def java(table):
     kinds = [field["type"] for field in table.schema["fields"]]
     rows = []
     for line in process.stdout:
-        answer = json.loads(line, parse_float=lambda text: canonical_float(text))
+        answer = json.loads(line, parse_float=canonical_float)
         if isinstance(answer, list):
-            rows.append(tuple(java_value(kind, value) for kind, value in zip(kinds, answer)))
+            rows.append(tuple(map(java_value, kinds, answer)))
             continue
         if "error" in answer:
             raise RuntimeError(f"java: {answer['error']}")

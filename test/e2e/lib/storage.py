@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 
 import pyarrow.fs
-
 from lib.env import CACHE, ROOT, free_port, kill, listening, wait_for
 
 KEY = "walberg"
@@ -37,7 +36,8 @@ class S3Server:
         wait_for("S3 server", self.ready, 60)
 
     def ready(self):
-        assert self.process.poll() is None, (self.folder / "log").read_text(errors="replace")[-3000:]
+        log = (self.folder / "log").read_text(errors="replace")
+        assert self.process.poll() is None, log[-3000:]
         if not listening(self.port):
             return False
         try:
@@ -128,7 +128,8 @@ class Storage:
         return self.filesystem.get_file_info(self.key(location)).size
 
     def exists(self, location):
-        return self.filesystem.get_file_info(self.key(location)).type != pyarrow.fs.FileType.NotFound
+        found = self.filesystem.get_file_info(self.key(location))
+        return found.type != pyarrow.fs.FileType.NotFound
 
     def list(self, location=None):
         """Every file below, as paths relative to the location."""

@@ -11,7 +11,6 @@ import subprocess
 import time
 
 import psycopg
-
 from lib.env import PROGRAM, free_port, kill, wait_for
 from lib.postgres import lsn
 
@@ -62,7 +61,8 @@ class Walberg:
 
     def once(self, timeout=300, **settings):
         """run --once: everything up to now is in the lake when this returns."""
-        return self.call("run", "--once", *self.positional(), timeout=timeout, check=True, **settings)
+        return self.call("run", "--once", *self.positional(), timeout=timeout, check=True,
+                         **settings)
 
     def start(self, **settings):
         """run, in the background, serving queries on self.query_port."""

@@ -114,7 +114,8 @@ class Workload:
             self.update_twin(table)
             return
         key = self.random.choice(table.live)
-        chosen = self.random.sample(table.columns, self.random.randint(1, min(3, len(table.columns))))
+        count = self.random.randint(1, min(3, len(table.columns)))
+        chosen = self.random.sample(table.columns, count)
         sets = [(column, case.value(self.random)) for column, case in chosen]
         if table.name == "w_toast" and self.random.random() < 0.2:
             sets.append(("big", self.big()))
@@ -126,7 +127,8 @@ class Workload:
         """One row of several equal ones: which one does not matter, how many does."""
         if table.name != "w_full":
             return
-        self.conn.execute("update w_full set c1 = %s where ctid = (select ctid from w_full limit 1)",
+        self.conn.execute("update w_full set c1 = %s"
+                          " where ctid = (select ctid from w_full limit 1)",
                           [self.random.choice(("a", "b", "c", None))])
 
     def change_key(self, table):
@@ -183,7 +185,7 @@ class Workload:
                   (flicker, 3), (truncate, 1)]
 
     def operate(self, table):
-        operations, weights = zip(*self.OPERATIONS)
+        operations, weights = zip(*self.OPERATIONS, strict=True)
         chosen = self.random.choices(operations, weights)[0]
         if table.key and not table.live:
             chosen = Workload.insert
@@ -227,5 +229,5 @@ class Workload:
         return [copy.copy(table.live) for table in self.tables]
 
     def forget(self, before):
-        for table, live in zip(self.tables, before):
+        for table, live in zip(self.tables, before, strict=True):
             table.live = live

@@ -1,0 +1,62 @@
+/* ack.c - what the slot may be told.
+ *
+ * Never more than every table has: a parked table and a table being copied hold the slot at their
+ * position. The state object learns a position before the slot does, so that a slot that is further
+ * than the state was moved by somebody else. */
+#include "base/clock.h"
+#include "base/fault.h"
+#include "pipeline/internal.h"
+
+enum { IDLE_ACK_MS = 10000 };
+
+Position
+ack_limit(const Pipeline *pl)
+{
+    Position limit = UINT64_MAX;
+    Position copying = copier_position(pl);
+
+    if (copying != POSITION_NONE)
+        limit = copying;
+    for (size_t i = 0; i < pl->table_count; i++) {
+        const PipeTable *table = pl->tables[i];
+        bool parked = atomic_load(&table->state) == TABLE_PARKED;
+
+        /* a table without position is copied under a newer snapshot: it needs nothing from here */
+        if (parked && table->sink_table != NULL && table->sink_table->position != POSITION_NONE &&
+            table->sink_table->position < limit)
+            limit = table->sink_table->position;
+    }
+    return limit;
+}
+
+bool
+ack_advance(Pipeline *pl, Position position, Error *err)
+{
+    Position limit = ack_limit(pl);
+
+    if (position > limit)
+        position = limit;
+    if (position <= pl->state.acknowledged)
+        return true;
+    pl->state.acknowledged = position;
+    TRY(pipeline_write_state(pl, err));
+    TRY(FAULT("ack", err));
+    if (pl->reader != NULL)
+        reader_set_flushed(pl->reader, position);
+    return true;
+}
+
+bool
+ack_idle(Pipeline *pl, bool now, Error *err)
+{
+    Position idle = reader_idle_position(pl->reader);
+
+    if (idle == POSITION_NONE || idle <= pl->committed)
+        return true;
+    if (!now && clock_ms() - pl->state_written_ms < IDLE_ACK_MS)
+        return true;
+    pl->committed = idle;
+    if (idle > pl->state.committed)
+        pl->state.committed = idle;
+    return ack_advance(pl, idle, err);
+}

@@ -1,0 +1,148 @@
+/* child.c - the query server's process: walberg query, the same binary.
+ *
+ * Another process, so that no query can slow, bloat or kill the stream. It is told of each commit
+ * by a byte on a pipe, and started again when it dies. Closing the pipe ends it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "base/log.h"
+#include "pipeline/internal.h"
+
+enum { ARGS_MAX = 128, RESTART_MS = 1000, LEAVE_MS = 3000 };
+
+struct QueryChild {
+    pid_t pid;
+    int pipe;
+    int64_t started_ms;
+};
+
+/* In the child: only async-signal-safe calls between fork and exec. */
+static void
+become_query_server(char **args, int notify_fd, pid_t parent)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGINT, SIG_IGN); /* ctrl-C is the parent's business; it ends us */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(0);
+    fcntl(notify_fd, F_SETFD, 0);
+    execv("/proc/self/exe", args);
+    _exit(127);
+}
+
+/* --set KEY="value", quoted as YAML (and JSON) want it. */
+static char *
+set_argument(Arena *arena, const char *key, const char *value)
+{
+    AUTO_BUF Buf text = {0};
+
+    buf_printf(&text, "--set=%s=", key);
+    json_put_string(&text, str_of(value));
+    return arena_strdup(arena, buf_text(&text));
+}
+
+/* The command line: the settings of this process, and what was only known once it had connected. */
+static char **
+child_args(Pipeline *pl, Arena *arena, int notify_fd)
+{
+    char **args = ARENA_ARRAY(arena, char *, ARGS_MAX + 16);
+    size_t count = 0;
+
+    args[count++] = arena_strdup(arena, "walberg");
+    args[count++] = arena_strdup(arena, "query");
+    args[count++] = arena_printf(arena, "--notify-fd=%d", notify_fd);
+    for (size_t i = 0; pl->options->query_args[i] != NULL && i < ARGS_MAX; i++)
+        args[count++] = arena_strdup(arena, pl->options->query_args[i]);
+    args[count++] = set_argument(arena, "pipeline", pl->config->pipeline);
+    args[count++] = set_argument(arena, "state", pl->config->state);
+    args[count++] = set_argument(arena, "query.listen", pl->config->query_listen);
+    args[count++] = set_argument(arena, "sink.iceberg.warehouse", pl->config->warehouse);
+    return args;
+}
+
+static bool
+spawn(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return FAIL(err, ERR_TRANSIENT, "query server: pipe: %s", strerrordesc_np(errno));
+
+    char **args = child_args(pl, arena, fds[0]);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    if (pid == 0)
+        become_query_server(args, fds[0], parent);
+    close(fds[0]);
+    if (pid < 0) {
+        close(fds[1]);
+        return FAIL(err, ERR_TRANSIENT, "query server: fork: %s", strerrordesc_np(errno));
+    }
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    *pl->child = (QueryChild){.pid = pid, .pipe = fds[1], .started_ms = clock_ms()};
+    return true;
+}
+
+bool
+child_start(Pipeline *pl, Error *err)
+{
+    if (!pl->options->serve || pl->config->query_listen == NULL)
+        return true;
+    pl->child = xcalloc(1, sizeof *pl->child);
+    return spawn(pl, err);
+}
+
+void
+child_watch(Pipeline *pl)
+{
+    QueryChild *child = pl->child;
+    Error err;
+
+    if (child == NULL || clock_ms() - child->started_ms < RESTART_MS ||
+        waitpid(child->pid, NULL, WNOHANG) == 0)
+        return;
+    log_warn("query server ended, starting it again", LOG_INT("pid", child->pid));
+    close(child->pipe);
+    if (!spawn(pl, &err))
+        log_error("query server", LOG_STR("error", err.msg));
+}
+
+void
+child_tell(Pipeline *pl)
+{
+    if (pl->child == NULL)
+        return;
+
+    ssize_t written = write(pl->child->pipe, "\n", 1);
+
+    (void) written; /* full: it has news to read; broken: child_watch() sees */
+}
+
+void
+child_stop(Pipeline *pl)
+{
+    if (pl->child == NULL)
+        return;
+    close(pl->child->pipe);
+    kill(pl->child->pid, SIGTERM);
+    for (int64_t start = clock_ms(); waitpid(pl->child->pid, NULL, WNOHANG) == 0;) {
+        if (clock_ms() - start > LEAVE_MS)
+            kill(pl->child->pid, SIGKILL);
+        usleep(10000);
+    }
+    free(pl->child);
+    pl->child = NULL;
+}

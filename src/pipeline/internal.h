@@ -1,0 +1,109 @@
+/* internal.h - the pipeline's own struct, shared by the files of this folder.
+ *
+ *   pipeline.c   the story: recover, copy what is missing, stream, acknowledge
+ *   recover.c    what the lake, the slot and the state object say; what must not be
+ *   tables.c     tables taken in, attached, found later
+ *   copier.c     the initial copy
+ *   reader.c     the stream's thread
+ *   writer.c     an epoch into the lake
+ *   ack.c        what the slot may be told
+ *   status.c     <state>/status.json, for `walberg status`
+ *   child.c      the query server's process */
+#ifndef PIPELINE_INTERNAL_H
+#define PIPELINE_INTERNAL_H
+
+#include "pg/conn.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/reader.h"
+#include "pipeline/state.h"
+#include "pipeline/table.h"
+#include "source/server.h"
+#include "source/slot.h"
+#include "source/tables.h"
+
+typedef struct Copier Copier;
+typedef struct QueryChild QueryChild;
+
+typedef struct Pipeline {
+    const PipelineOptions *options;
+    const Config *config;
+    Cancel *cancel;
+    const atomic_bool *stop;
+    Arena *arena; /* process lifetime */
+    ServerInfo server;
+    PgConn *conn; /* catalog queries; NULL: to be connected again */
+    Sink *sink;
+    int lock_fd; /* <state>/lock, held while we run */
+    PipelineState state;
+    Arena *state_arena;
+    SourceTables source; /* as read last */
+    Arena *source_arena;
+    size_t table_count;
+    PipeTable **tables;
+    Copier *copier; /* NULL: nothing is being copied */
+    QueryChild *child;
+    Reader *reader;
+    Position committed; /* of the stream: all streaming tables have it */
+    Position stop_at;   /* once: where to end */
+    int64_t state_written_ms;
+    int64_t looked_for_tables_ms;
+    int64_t status_written_ms;
+    Str relations_seen;    /* signature of pg_class when we looked last */
+    bool restart;          /* the stream must begin again: a table joins it */
+    bool copied;           /* the copy beside the stream has ended */
+    bool new_tables;       /* seen in the source, to be taken in between two sessions */
+    PgConn *snapshot_conn; /* of a slot just made: the first copy reads under its snapshot */
+    SlotSnapshot snapshot;
+    const char *phase; /* of status: "copying", "streaming", "stopped", "failed" */
+    char last_error[1024];
+    int64_t last_commit_time_us; /* commit time, at the source, of the last transaction committed */
+} Pipeline;
+
+/* recover.c */
+bool recover_source(Pipeline *pl, Error *err) WARN_UNUSED; /* connect, server, settings, lock */
+/* The lake's state object: is it the source we know? Announces a new slot. */
+bool recover_state(Pipeline *pl, Error *err) WARN_UNUSED;
+bool recover_slot(Pipeline *pl, Error *err) WARN_UNUSED;       /* checked, or made */
+bool recover_connection(Pipeline *pl, Error *err) WARN_UNUSED; /* pl->conn is alive */
+bool pipeline_write_state(Pipeline *pl, Error *err) WARN_UNUSED;
+
+/* tables.c */
+bool tables_publish(Pipeline *pl, Error *err) WARN_UNUSED;
+bool tables_attach(Pipeline *pl, Error *err) WARN_UNUSED;
+bool tables_look_for_new(Pipeline *pl, Error *err) WARN_UNUSED; /* sets new_tables and restart */
+bool tables_take_new(Pipeline *pl, Error *err) WARN_UNUSED;
+size_t tables_waiting(const Pipeline *pl); /* to be copied */
+
+/* copier.c */
+
+/* Copy every waiting table under one snapshot. */
+bool copier_start(Pipeline *pl, Error *err) WARN_UNUSED;
+/* Take what the workers finished, commit whole tables; *out_done when all ended.
+ * Waits up to ms. */
+bool copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err) WARN_UNUSED;
+void copier_free(Pipeline *pl); /* stops the workers; NULL copier is fine */
+/* Where the snapshot of the running copy is: the slot must not be told more. */
+Position copier_position(const Pipeline *pl);
+
+/* writer.c */
+bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
+
+/* ack.c */
+
+/* The largest position the slot may be told: no table that still needs the stream
+ * lacks it. */
+Position ack_limit(const Pipeline *pl);
+/* Tell the reader, after the state object knows it. */
+bool ack_advance(Pipeline *pl, Position position, Error *err) WARN_UNUSED;
+bool ack_idle(Pipeline *pl, bool now, Error *err) WARN_UNUSED;
+
+/* status.c */
+void status_write(Pipeline *pl, bool now);
+
+/* child.c */
+bool child_start(Pipeline *pl, Error *err) WARN_UNUSED;
+void child_tell(Pipeline *pl);  /* something was committed */
+void child_watch(Pipeline *pl); /* starts a dead child again */
+void child_stop(Pipeline *pl);
+
+#endif

@@ -1,0 +1,271 @@
+/* pipeline.c - the whole story, in one function: pipeline_run(). */
+#include "pipeline/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "pipeline/internal.h"
+#include "pipeline/retry.h"
+
+enum { STEP_MS = 100, CONNECT_ONCE_MS = 60000, LOOK_FOR_TABLES_MS = 5000 };
+
+static bool
+stopping(const Pipeline *pl)
+{
+    return atomic_load(pl->stop) || cancel_is_set(pl->cancel);
+}
+
+/* --- the initial copy ---------------------------------------------------------------------------
+ */
+
+/* All tables that the lake does not have, under one snapshot. When the snapshot is lost (the source
+ * went away), what is not complete is copied under a newer one. */
+static bool
+copy_missing_tables(Pipeline *pl, Error *err)
+{
+    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
+    bool done = false;
+
+    pl->phase = "copying";
+    while (!stopping(pl) && (pl->copier != NULL || tables_waiting(pl) > 0)) {
+        if ((pl->copier != NULL || copier_start(pl, err)) && copier_step(pl, STEP_MS, &done, err)) {
+            status_write(pl, false);
+            if (done)
+                copier_free(pl);
+            continue;
+        }
+        copier_free(pl);
+        if (!retry_again(&retry, "the copy was interrupted", err))
+            return false;
+    }
+    copier_free(pl);
+    return true;
+}
+
+/* --- the stream ---------------------------------------------------------------------------------
+ */
+
+static Reader *
+start_reader(Pipeline *pl)
+{
+    ReaderOptions options = {
+        .conninfo = pl->config->source_postgres,
+        .slot = pl->config->source_slot,
+        .publication = pl->config->source_publication,
+        .table_count = pl->table_count,
+        .tables = pl->tables,
+        .start = pl->state.acknowledged,
+        .stop_at = pl->stop_at,
+        .commit_interval_ms = pl->config->commit_interval_ms,
+        .commit_rows = pl->config->commit_rows,
+        .commit_bytes = pl->config->commit_bytes,
+        .memory_bytes_max = (size_t) pl->config->memory / 5,
+        .park_on_reject = strcmp(pl->config->on_reject, "park") == 0,
+        .cancel = pl->cancel,
+        .stop = pl->stop,
+    };
+
+    pl->restart = false;
+    return reader_start(&options);
+}
+
+/* Tables that came later are copied while the others stream. When they are there, the session
+ * begins again at what was acknowledged, which was held before their snapshot. */
+static bool
+copy_beside(Pipeline *pl, Error *err)
+{
+    bool done = false;
+
+    if (copier_step(pl, 0, &done, err)) {
+        pl->copied = pl->restart = done;
+        return true;
+    }
+    if (err->kind != ERR_TRANSIENT)
+        return false;
+    log_warn("the copy was interrupted", LOG_STR("error", err->msg));
+    pl->copied = pl->restart = true; /* and is started again with the next session */
+    return true;
+}
+
+/* What goes on beside the stream: tables found and copied, status. */
+static bool
+keep_house(Pipeline *pl, Error *err)
+{
+    TRY(ack_idle(pl, false, err));
+    child_watch(pl);
+    if (pl->copier != NULL) {
+        TRY(copy_beside(pl, err));
+    } else if (clock_ms() - pl->looked_for_tables_ms >= LOOK_FOR_TABLES_MS && !pl->options->once) {
+        pl->looked_for_tables_ms = clock_ms();
+        TRY(tables_look_for_new(pl, err));
+    }
+    status_write(pl, false);
+    return true;
+}
+
+/* One session: epochs from the reader into the lake until it ends or a table joins. */
+static bool
+stream_session(Pipeline *pl, Error *err)
+{
+    while (!pl->restart && !reader_ended(pl->reader)) {
+        Epoch *epoch = reader_take(pl->reader, STEP_MS);
+
+        if (epoch != NULL) {
+            bool written = writer_epoch(pl, epoch, err);
+
+            reader_recycle(pl->reader, epoch);
+            TRY(written);
+        }
+        TRY(keep_house(pl, err));
+    }
+    return pl->restart || ack_idle(pl, true, err);
+}
+
+/* Between two sessions no reader holds the tables: nothing half done may be left in them, new ones
+ * are taken in, and those that were copied meanwhile join. Each goes on at its own position:
+ * between that and what was committed for all there was nothing of it. */
+static bool
+prepare_session(Pipeline *pl, Error *err)
+{
+    if (pl->new_tables)
+        TRY(tables_take_new(pl, err));
+    for (size_t i = 0; i < pl->table_count; i++) {
+        PipeTable *table = pl->tables[i];
+        TableState state = atomic_load(&table->state);
+
+        if (state == TABLE_STREAMING)
+            TRY(sink_abandon(pl->sink, table->sink_table, err));
+        else if (state != TABLE_COPYING || table->sink_table->position == POSITION_NONE)
+            continue;
+        atomic_store(&table->state, TABLE_STREAMING);
+        table->done = table->sink_table->position;
+    }
+    if (pl->copier == NULL && tables_waiting(pl) > 0)
+        TRY(copier_start(pl, err));
+    return true;
+}
+
+static bool
+stream(Pipeline *pl, Error *err)
+{
+    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
+
+    pl->phase = "streaming";
+    for (;;) {
+        Error reader_error = {0};
+        Position before = pl->committed;
+
+        TRY(prepare_session(pl, err));
+        pl->reader = start_reader(pl);
+
+        bool written = stream_session(pl, err);
+        bool read = reader_stop(pl->reader, &reader_error);
+
+        pl->reader = NULL;
+        if (pl->copied)
+            copier_free(pl);
+        pl->copied = false;
+        if (!written && (err->kind != ERR_CONFLICT))
+            return false;
+        if (!written || stopping(pl))
+            return written;
+        if (read && !pl->restart)
+            return true;
+        if (pl->committed != before || pl->restart)
+            retry_reset(&retry);
+        if (!read) {
+            *err = reader_error;
+            snprintf(pl->last_error, sizeof pl->last_error, "%s", err->msg);
+            if (!retry_again(&retry, "the stream was interrupted", err))
+                return stopping(pl);
+            pl->last_error[0] = '\0';
+        }
+    }
+}
+
+/* --- the story ----------------------------------------------------------------------------------
+ */
+
+static bool
+run(Pipeline *pl, Error *err)
+{
+    TRY(recover_source(pl, err));      /* who is there */
+    TRY(recover_state(pl, err));       /* is it the one the lake knows */
+    TRY(tables_publish(pl, err));      /* before the slot: it cannot see an older publication */
+    TRY(recover_slot(pl, err));        /* state object and slot agree, or are made */
+    TRY(tables_attach(pl, err));       /* the lake says how far each table is */
+    TRY(child_start(pl, err));         /* queries from now on */
+    TRY(copy_missing_tables(pl, err)); /* under one snapshot */
+    if (stopping(pl))
+        return true;
+    return stream(pl, err);
+}
+
+static void
+pipeline_done(Pipeline *pl)
+{
+    child_stop(pl);
+    copier_free(pl);
+    for (size_t i = 0; i < pl->table_count; i++)
+        pipe_table_free(pl->tables[i]);
+    free((void *) pl->tables);
+    sink_close(pl->sink);
+    pg_close(pl->conn);
+    pg_close(pl->snapshot_conn);
+    source_tables_done(&pl->source);
+    arena_free(pl->source_arena);
+    arena_free(pl->state_arena);
+    arena_free(pl->arena);
+    if (pl->lock_fd >= 0)
+        close(pl->lock_fd);
+}
+
+static bool
+check_parked(const Pipeline *pl, Error *err)
+{
+    size_t parked = 0;
+    const char *first = NULL;
+
+    for (size_t i = 0; i < pl->table_count; i++) {
+        if (atomic_load(&pl->tables[i]->state) == TABLE_PARKED) {
+            parked++;
+            if (first == NULL)
+                first = pl->tables[i]->schema->qualified;
+        }
+    }
+    if (parked == 0 || !pl->options->once)
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "%zu of %zu tables are parked, %s first\nhint: walberg status says why", parked,
+                pl->table_count, first);
+}
+
+bool
+pipeline_run(const PipelineOptions *options, Error *err)
+{
+    Pipeline pl = {
+        .options = options,
+        .config = options->config,
+        .cancel = options->cancel,
+        .stop = options->stop,
+        .arena = arena_new(),
+        .state_arena = arena_new(),
+        .source_arena = arena_new(),
+        .lock_fd = -1,
+        .phase = "copying",
+    };
+    bool done = run(&pl, err) && check_parked(&pl, err);
+
+    pl.phase = done ? "stopped" : "failed";
+    if (!done)
+        snprintf(pl.last_error, sizeof pl.last_error, "%s", err->msg);
+    if (pl.lock_fd >= 0)
+        status_write(&pl, true);
+    log_info(done ? "stopped" : "failed",
+             LOG_STR("position", POSITION_TEXT(pl.state.acknowledged)));
+    pipeline_done(&pl);
+    return done;
+}

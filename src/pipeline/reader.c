@@ -1,0 +1,465 @@
+#include "pipeline/reader.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/queue.h"
+#include "decode/pgoutput.h"
+#include "pipeline/relation.h"
+#include "source/stream.h"
+
+enum { EPOCHS_MAX = 2, WAIT_MS = 100, WAIT_ONCE_MS = 20, FINISH_MS = 10000 };
+
+struct Reader {
+    ReaderOptions options;
+    pthread_t thread;
+    Stream *stream;
+    Queue *sealed;    /* Epoch: to the main thread */
+    Queue *empty;     /* Epoch: back from it */
+    atomic_bool quit; /* end now, make no further epoch */
+    atomic_bool ended;
+    atomic_ullong flushed; /* to be told to the slot */
+    atomic_ullong idle;    /* reader_idle_position() */
+    atomic_ullong server;
+    atomic_int in_flight; /* epochs handed over and not given back */
+    Error error;          /* the thread's, valid after it ended; kind ERR_NONE: none */
+
+    /* the thread's own */
+    Epoch *filling;
+    int64_t first_change_ms; /* of the epoch being filled */
+    size_t bytes_handed;     /* of the epoch, in pieces already handed over */
+    Position position;       /* end LSN of the last transaction read */
+    Position keepalive;      /* the server has sent all that ends at or before */
+    int64_t commit_time_us;
+    bool in_transaction;
+    Position transaction; /* start LSN of its commit record */
+    int64_t transaction_time_us;
+    RelationMap *relations;
+};
+
+/* --- handing over -------------------------------------------------------------------------------
+ */
+
+/* Wait for a free epoch, answering the server meanwhile: the sink may be busy for minutes. */
+static bool
+take_empty(Reader *reader, Error *err)
+{
+    bool timeout;
+
+    while (reader->filling == NULL) {
+        if (atomic_load(&reader->quit))
+            return FAIL(err, ERR_CANCELED, "the session ends");
+        reader->filling = queue_take_for(reader->empty, WAIT_MS, &timeout);
+        stream_set_flushed(reader->stream, atomic_load(&reader->flushed));
+        TRY(stream_service(reader->stream, 0, err));
+    }
+    return true;
+}
+
+/* What was gathered goes to the main thread: the end of an epoch, or a piece of it. */
+static bool
+hand_over(Reader *reader, bool final, Error *err)
+{
+    Epoch *epoch = reader->filling;
+
+    for (size_t i = 0; i < BUF_COUNT(&epoch->parts, EpochPart); i++) {
+        EpochPart *part = &BUF_AT(&epoch->parts, EpochPart, i);
+
+        assert(part->table->filling == part->batch);
+        part->table->filling = NULL;
+        batch_seal(part->batch);
+    }
+    epoch->final = final;
+    if (final) {
+        epoch->position = reader->position;
+        epoch->commit_time_us = reader->commit_time_us;
+    }
+    reader->bytes_handed = final ? 0 : reader->bytes_handed + epoch->bytes;
+    reader->filling = NULL;
+    atomic_fetch_add(&reader->in_flight, 1);
+    TRY(FAULT("reader.hand_over", err));
+
+    bool queued = queue_put(reader->sealed, epoch);
+
+    assert(queued);
+    return take_empty(reader, err);
+}
+
+static bool
+epoch_is_due(const Reader *reader)
+{
+    const ReaderOptions *options = &reader->options;
+    const Epoch *epoch = reader->filling;
+
+    return epoch->changes >= options->commit_rows ||
+           (int64_t) (epoch->bytes + reader->bytes_handed) >= options->commit_bytes ||
+           clock_ms() - reader->first_change_ms >= options->commit_interval_ms;
+}
+
+static bool
+epoch_has_begun(const Reader *reader)
+{
+    return !epoch_is_empty(reader->filling) || reader->bytes_handed > 0;
+}
+
+static void
+park(Reader *reader, PipeTable *table, const char *reason)
+{
+    ParkNote note = {.table = table, .reason = xstrdup(reason)};
+
+    if (atomic_load(&table->state) == TABLE_PARKED) {
+        free(note.reason);
+        return;
+    }
+    atomic_store(&table->state, TABLE_PARKED);
+    if (!epoch_has_begun(reader))
+        reader->first_change_ms = clock_ms();
+    BUF_PUSH(&reader->filling->parked, ParkNote, note);
+}
+
+/* --- changes ------------------------------------------------------------------------------------
+ */
+
+static Batch *
+batch_for(Reader *reader, PipeTable *table)
+{
+    EpochPart part;
+
+    if (table->filling != NULL)
+        return table->filling;
+    if (!epoch_has_begun(reader))
+        reader->first_change_ms = clock_ms();
+    table->filling = batch_new(table->schema, true);
+    batch_set_inserts_replace(table->filling, table->inserts_replace);
+    part = (EpochPart){.table = table, .batch = table->filling};
+    BUF_PUSH(&reader->filling->parts, EpochPart, part);
+    return table->filling;
+}
+
+static bool
+table_wants(const Reader *reader, const PipeTable *table)
+{
+    return table != NULL && atomic_load(&table->state) == TABLE_STREAMING &&
+           reader->transaction >= table->done;
+}
+
+static bool
+apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
+{
+    TupleMap map = {.count = table->column_map_count, .column_map = table->column_map};
+    ChangeOrigin origin = {.position = reader->transaction,
+                           .commit_time_us = reader->transaction_time_us};
+    Batch *batch = batch_for(reader, table);
+    size_t before = batch_memory(batch);
+    size_t rejects = batch->rejects.len;
+
+    if (!batch_apply(batch, &map, change, &origin, err)) {
+        if (err->kind != ERR_INPUT)
+            return false;
+        park(reader, table, err->msg);
+        return true;
+    }
+    if (reader->options.park_on_reject && batch->rejects.len > rejects)
+        park(reader, table,
+             "a value does not fit its column, and on_reject is park\n"
+             "hint: see the log; change the column, or set on_reject: record");
+    reader->filling->changes++;
+    reader->filling->bytes += batch_memory(batch) - before;
+    return true;
+}
+
+static bool
+on_change(Reader *reader, const Change *change, Error *err)
+{
+    PipeTable *table = relation_table(reader->relations, change->relid);
+
+    if (!table_wants(reader, table))
+        return true;
+    if (!table->mapped)
+        return FAIL(err, ERR_BUG, "a change of table %s came before its Relation message",
+                    table->schema->qualified);
+    TRY(apply(reader, table, change, err));
+    if (reader->filling->bytes >= reader->options.memory_bytes_max)
+        return hand_over(reader, false, err);
+    return true;
+}
+
+static bool
+on_truncate(Reader *reader, const Message *message, Error *err)
+{
+    for (int i = 0; i < message->truncate.relid_count; i++) {
+        Change change = {.op = OP_TRUNCATE, .relid = message->truncate.relids[i]};
+
+        TRY(on_change(reader, &change, err));
+    }
+    return true;
+}
+
+static void
+on_relation(Reader *reader, const Message *message)
+{
+    Error reason = {0};
+    PipeTable *table = relation_table(reader->relations, message->relation.relid);
+
+    /* a table that nobody took in yet: the main thread looks for those by itself */
+    if (table == NULL || relation_map(table, message, &reason))
+        return;
+    if (atomic_load(&table->state) == TABLE_STREAMING)
+        park(reader, table, reason.msg);
+}
+
+static bool
+on_commit(Reader *reader, const Message *message, Error *err)
+{
+    reader->in_transaction = false;
+    reader->position = message->commit.end_lsn;
+    reader->commit_time_us = message->commit.commit_time_us;
+    if (epoch_has_begun(reader) && epoch_is_due(reader))
+        return hand_over(reader, true, err);
+    return true;
+}
+
+static bool
+on_message(Reader *reader, const Message *message, Error *err)
+{
+    switch (message->kind) {
+    case 'B':
+        reader->in_transaction = true;
+        reader->transaction = message->begin.final_lsn;
+        reader->transaction_time_us = message->begin.commit_time_us;
+        return true;
+    case 'C':
+        return on_commit(reader, message, err);
+    case 'R':
+        on_relation(reader, message);
+        return true;
+    case 'T':
+        return on_truncate(reader, message, err);
+    case 'I':
+    case 'U':
+    case 'D':
+        return on_change(reader, &message->change, err);
+    default: /* type, origin, logical message: nothing to do */
+        return true;
+    }
+}
+
+/* --- the loop -----------------------------------------------------------------------------------
+ */
+
+/* Nothing of ours between the lake and what the server has read: that may be confirmed. */
+static void
+note_idle(Reader *reader)
+{
+    Position idle = reader->keepalive > reader->position ? reader->keepalive : reader->position;
+    bool pending = reader->in_transaction || reader->filling == NULL || epoch_has_begun(reader) ||
+                   atomic_load(&reader->in_flight) > 0;
+
+    atomic_store(&reader->server, stream_received(reader->stream));
+    atomic_store(&reader->idle, pending ? POSITION_NONE : idle);
+}
+
+static bool
+reached_the_end(const Reader *reader)
+{
+    Position stop_at = reader->options.stop_at;
+
+    return stop_at != POSITION_NONE && !reader->in_transaction &&
+           (reader->position >= stop_at || reader->keepalive >= stop_at);
+}
+
+/* SIGTERM or the end of --once: what is whole goes to the lake. */
+static bool
+finish(Reader *reader, Error *err)
+{
+    if (reader->in_transaction || !epoch_has_begun(reader))
+        return true;
+    return hand_over(reader, true, err);
+}
+
+static bool
+read_stream(Reader *reader, Error *err)
+{
+    int64_t wait_ms = reader->options.stop_at != POSITION_NONE ? WAIT_ONCE_MS : WAIT_MS;
+    int64_t stopping_ms = 0;
+    StreamEvent event;
+
+    for (;;) {
+        if (atomic_load(&reader->quit))
+            return true;
+        if (atomic_load(reader->options.stop) && stopping_ms == 0)
+            stopping_ms = clock_ms();
+        if (stopping_ms != 0 && (!reader->in_transaction || clock_ms() - stopping_ms > FINISH_MS))
+            return finish(reader, err);
+
+        stream_set_flushed(reader->stream, atomic_load(&reader->flushed));
+        TRY(stream_next(reader->stream, wait_ms, &event, err));
+        if (event.kind == STREAM_END)
+            return FAIL(err, ERR_TRANSIENT,
+                        "the server ended the stream (it may be shutting down)");
+        if (event.kind == STREAM_KEEPALIVE)
+            reader->keepalive = event.server;
+        if (event.kind == STREAM_MESSAGE)
+            TRY(on_message(reader, &event.message, err));
+        else if (!reader->in_transaction && epoch_has_begun(reader) && epoch_is_due(reader))
+            TRY(hand_over(reader, true, err));
+        if (event.kind != STREAM_MESSAGE || !reader->in_transaction)
+            note_idle(reader);
+        if (reached_the_end(reader))
+            return finish(reader, err);
+    }
+}
+
+static bool
+run_session(Reader *reader, Error *err)
+{
+    StreamOpen stream = {
+        .application_name = "walberg",
+        .conninfo = reader->options.conninfo,
+        .slot = reader->options.slot,
+        .publication = reader->options.publication,
+        .start = reader->options.start,
+        .cancel = reader->options.cancel,
+    };
+
+    TRY(FAULT("reader.connect", err));
+    TRY(stream_open(&stream, &reader->stream, err));
+    log_info("streaming", LOG_STR("slot", reader->options.slot),
+             LOG_STR("position", POSITION_TEXT(reader->options.start)));
+    reader->position = reader->options.start;
+    TRY(read_stream(reader, err));
+    return true;
+}
+
+static void *
+reader_main(void *arg)
+{
+    Reader *reader = arg;
+
+    if (!run_session(reader, &reader->error)) {
+        if (reader->error.kind == ERR_CANCELED)
+            reader->error.kind = ERR_NONE;
+    }
+    queue_close(reader->sealed);
+    atomic_store(&reader->ended, true);
+
+    /* keep the connection and what it confirms until the last epoch is committed */
+    while (reader->error.kind == ERR_NONE && !atomic_load(&reader->quit)) {
+        Error ignored;
+
+        stream_set_flushed(reader->stream, atomic_load(&reader->flushed));
+        note_idle(reader);
+        if (!stream_service(reader->stream, 0, &ignored) ||
+            !cancel_sleep(reader->options.cancel, 20, &ignored))
+            break;
+    }
+    return NULL;
+}
+
+/* --- the main thread's side ---------------------------------------------------------------------
+ */
+
+Reader *
+reader_start(const ReaderOptions *options)
+{
+    Reader *reader = xcalloc(1, sizeof *reader);
+
+    reader->options = *options;
+    reader->relations = relation_map_new(options->table_count, options->tables);
+    reader->sealed = queue_new(EPOCHS_MAX);
+    reader->empty = queue_new(EPOCHS_MAX);
+    reader->filling = epoch_new();
+    for (int i = 1; i < EPOCHS_MAX; i++)
+        if (!queue_offer(reader->empty, epoch_new()))
+            abort();
+    atomic_store(&reader->flushed, options->start);
+    if (pthread_create(&reader->thread, NULL, reader_main, reader) != 0) {
+        perror("walberg: pthread_create");
+        abort();
+    }
+    return reader;
+}
+
+Epoch *
+reader_take(Reader *reader, int64_t ms)
+{
+    bool timeout;
+
+    return queue_take_for(reader->sealed, ms, &timeout);
+}
+
+void
+reader_recycle(Reader *reader, Epoch *epoch)
+{
+    epoch_free(epoch);
+    if (!queue_offer(reader->empty, epoch_new()))
+        abort();
+    atomic_fetch_sub(&reader->in_flight, 1);
+}
+
+bool
+reader_ended(Reader *reader)
+{
+    return atomic_load(&reader->ended) && atomic_load(&reader->in_flight) == 0;
+}
+
+void
+reader_set_flushed(Reader *reader, Position position)
+{
+    atomic_store(&reader->flushed, position);
+}
+
+Position
+reader_idle_position(Reader *reader)
+{
+    return atomic_load(&reader->idle);
+}
+
+Position
+reader_server_position(Reader *reader)
+{
+    return atomic_load(&reader->server);
+}
+
+static void
+drop_epochs(Queue *queue)
+{
+    queue_close(queue);
+    for (Epoch *epoch = queue_take(queue); epoch != NULL; epoch = queue_take(queue))
+        epoch_free(epoch);
+    queue_free(queue);
+}
+
+bool
+reader_stop(Reader *reader, Error *err)
+{
+    Error error;
+
+    atomic_store(&reader->quit, true);
+    pthread_join(reader->thread, NULL);
+    if (reader->stream != NULL) {
+        Error ignored;
+
+        stream_set_flushed(reader->stream, atomic_load(&reader->flushed));
+        if (reader->error.kind == ERR_NONE && !stream_finish(reader->stream, &ignored))
+            log_debug("the server did not take leave", LOG_STR("error", ignored.msg));
+        stream_close(reader->stream);
+    }
+    for (size_t i = 0; i < reader->options.table_count; i++)
+        reader->options.tables[i]->filling = NULL; /* the epoch below owns it */
+    epoch_free(reader->filling);
+    drop_epochs(reader->sealed);
+    drop_epochs(reader->empty);
+    relation_map_free(reader->relations);
+    error = reader->error;
+    free(reader);
+    if (error.kind == ERR_NONE)
+        return true;
+    *err = error;
+    return false;
+}

@@ -1,0 +1,276 @@
+/* recover.c - who is at the other end, and is it the one we know.
+ *
+ * Three things must agree before a row moves: the source (system identifier, timeline), the slot
+ * (there, ours, not moved by others) and the state object in the lake. A gap is never silent: each
+ * disagreement is refused with what happened and the command that mends it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "pipeline/internal.h"
+#include "pipeline/retry.h"
+#include "source/slot.h"
+
+enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_TRIES = 5, LOCK_PAUSE_MS = 50 };
+
+/* --- the source ---------------------------------------------------------------------------------
+ */
+
+bool
+recover_connection(Pipeline *pl, Error *err)
+{
+    PgConnect connect = {.conninfo = pl->config->source_postgres,
+                         .application_name = "walberg",
+                         .cancel = pl->cancel};
+
+    if (pl->conn != NULL)
+        return true;
+    return pg_connect(&connect, &pl->conn, err);
+}
+
+static bool
+make_folder(const char *path, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    char *folder = arena_printf(arena, "%s/", path);
+
+    for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+            return FAIL(
+                err, ERR_INPUT,
+                "cannot make the state folder %s: %s\nhint: set state to a folder that can be "
+                "written",
+                folder, strerrordesc_np(errno));
+        *slash = '/';
+    }
+    return true;
+}
+
+/* One process per state folder; the slot and the state object keep out those on other machines. */
+static bool
+lock_state(Pipeline *pl, Error *err)
+{
+    const char *path = arena_printf(pl->arena, "%s/lock", pl->config->state);
+
+    TRY(make_folder(pl->config->state, err));
+    pl->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (pl->lock_fd < 0)
+        return FAIL(err, ERR_INPUT, "cannot open %s: %s", path, strerrordesc_np(errno));
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(pl->lock_fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        /* `walberg status` holds it for a moment to see whether we run */
+        TRY(cancel_sleep(pl->cancel, LOCK_PAUSE_MS, err));
+    }
+    close(pl->lock_fd);
+    pl->lock_fd = -1;
+    return FAIL(err, ERR_INPUT,
+                "another walberg process runs pipeline %s (it holds %s)\n"
+                "hint: stop it first, or give this pipeline another name: --set pipeline=...",
+                pl->config->pipeline, path);
+}
+
+static bool
+meet_source(Pipeline *pl, Error *err)
+{
+    pg_close(pl->conn);
+    pl->conn = NULL;
+    TRY(recover_connection(pl, err));
+    TRY(source_server_info(pl->conn, pl->arena, &pl->server, err));
+    return source_server_check(&pl->server, err);
+}
+
+bool
+recover_source(Pipeline *pl, Error *err)
+{
+    /* a first connection that fails is more often a typing error than an outage: said at once */
+    TRY(meet_source(pl, err));
+    TRY(config_resolve(pl->options->config, pl->options->arena, pl->server.database, err));
+    log_info("connected", LOG_STR("source", pg_describe(pl->conn)),
+             LOG_STR("server", pl->server.version_text), LOG_STR("pipeline", pl->config->pipeline));
+    if (pl->options->once)
+        pl->stop_at = pl->server.flush;
+    TRY(lock_state(pl, err));
+
+    SinkOptions sink = {
+        .config = pl->config, .database = pl->server.database, .cancel = pl->cancel};
+
+    return sink_open(&sink, &pl->sink, err);
+}
+
+/* --- the state object ---------------------------------------------------------------------------
+ */
+
+bool
+pipeline_write_state(Pipeline *pl, Error *err)
+{
+    AUTO_BUF Buf text = {0};
+    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
+
+    state_write(&pl->state, &text);
+    pl->state_written_ms = clock_ms();
+    while (!sink_state_swap(pl->sink, buf_view(&text), err)) {
+        if (err->kind == ERR_CONFLICT) {
+            err->kind = ERR_INPUT;
+            return false;
+        }
+        if (!retry_again(&retry, "cannot write the pipeline's state", err))
+            return false;
+    }
+    return true;
+}
+
+static bool
+load_state(Pipeline *pl, bool *out_found, Error *err)
+{
+    AUTO_BUF Buf text = {0};
+
+    TRY(sink_state_load(pl->sink, &text, out_found, err));
+    if (!*out_found)
+        return true;
+    if (!state_parse(pl->state_arena, buf_view(&text), &pl->state, err))
+        return WRAP(err, "%s/_walberg/%s.json", pl->config->warehouse, pl->config->pipeline);
+    return true;
+}
+
+static bool
+same_source(const Pipeline *pl, Error *err)
+{
+    const PipelineState *state = &pl->state;
+
+    if (strcmp(state->system_identifier, pl->server.system_identifier) != 0)
+        return FAIL(
+            err, ERR_INPUT,
+            "the lake was filled from another server: system identifier %s, this one has %s\n"
+            "hint: connect to the first one, or begin a new pipeline: --set pipeline=...",
+            state->system_identifier, pl->server.system_identifier);
+    if (strcmp(state->database, pl->server.database) != 0)
+        return FAIL(err, ERR_INPUT,
+                    "the lake was filled from database %s, this is %s\n"
+                    "hint: connect to the first one, or begin a new pipeline: --set pipeline=...",
+                    state->database, pl->server.database);
+    if (state->timeline != pl->server.timeline)
+        log_warn("the source has another timeline than before", LOG_INT("was", state->timeline),
+                 LOG_INT("is", pl->server.timeline));
+    if (strcmp(state->slot, pl->config->source_slot) != 0)
+        return FAIL(err, ERR_INPUT,
+                    "the pipeline reads slot %s, the settings say %s\n"
+                    "hint: set source.slot to %s; a new slot needs a new copy: another pipeline",
+                    state->slot, pl->config->source_slot, state->slot);
+    return true;
+}
+
+/* --- the slot -----------------------------------------------------------------------------------
+ */
+
+/* Announced before it is made, so that a slot that a crash left behind is known to be ours. */
+static bool
+announce_slot(Pipeline *pl, Error *err)
+{
+    pl->state = (PipelineState){
+        .pipeline = pl->config->pipeline,
+        .system_identifier = pl->server.system_identifier,
+        .timeline = pl->server.timeline,
+        .database = pl->server.database,
+        .slot = pl->config->source_slot,
+        .publication = pl->config->source_publication,
+        .phase = SLOT_CREATING,
+    };
+    return pipeline_write_state(pl, err);
+}
+
+/* The connection stays open: the first copy reads under the snapshot that it exports. */
+static bool
+make_slot(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PgConnect connect = {.conninfo = pl->config->source_postgres,
+                         .replication = true,
+                         .application_name = "walberg",
+                         .cancel = pl->cancel};
+    SlotCreate create = {.name = pl->config->source_slot};
+    SlotSnapshot made;
+
+    TRY(pg_connect(&connect, &pl->snapshot_conn, err));
+    TRY(FAULT("slot.create", err));
+    TRY(source_slot_create(pl->snapshot_conn, arena, &create, &made, err));
+    TRY(FAULT("slot.created", err));
+    log_info("slot made", LOG_STR("slot", create.name),
+             LOG_STR("position", POSITION_TEXT(made.position)));
+    pl->snapshot = (SlotSnapshot){.position = made.position,
+                                  .snapshot = arena_strdup(pl->arena, made.snapshot)};
+    pl->state.phase = SLOT_READY;
+    pl->state.consistent_point = made.position;
+    pl->state.acknowledged = made.position;
+    pl->state.committed = POSITION_NONE;
+    return pipeline_write_state(pl, err);
+}
+
+/* Another process may be about to leave, or its connection about to be noticed dead. */
+static bool
+check_slot(Pipeline *pl, Error *err)
+{
+    Retry retry = retry_begin(pl->cancel, pl->stop, SLOT_WAIT_MS);
+
+    for (;;) {
+        AUTO_ARENA Arena *arena = arena_new();
+        SlotExpect expect = {.name = pl->config->source_slot,
+                             .database = pl->server.database,
+                             .position = pl->state.acknowledged};
+        Slot slot;
+
+        if (source_slot_load(pl->conn, arena, expect.name, &slot, err) &&
+            source_slot_check(&slot, &expect, err))
+            return true;
+        if (retry_again(&retry, "waiting for the slot", err))
+            continue;
+        if (err->kind == ERR_TRANSIENT && slot.active_pid != 0)
+            err->kind = ERR_INPUT; /* somebody has it for good: a person has to act */
+        return false;
+    }
+}
+
+bool
+recover_state(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    bool found;
+    Slot slot;
+
+    TRY(load_state(pl, &found, err));
+    if (found)
+        return same_source(pl, err);
+    TRY(source_slot_check_name(pl->config->source_slot, err));
+    TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));
+    if (slot.exists)
+        return FAIL(err, ERR_INPUT,
+                    "slot %s exists, but the lake knows nothing of it\n"
+                    "hint: if nobody uses it: select pg_drop_replication_slot('%s'); or choose "
+                    "another name: --set source.slot=...",
+                    pl->config->source_slot, pl->config->source_slot);
+    return announce_slot(pl, err);
+}
+
+bool
+recover_slot(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+
+    if (pl->state.phase == SLOT_CREATING) {
+        /* what a crash left behind is ours, as announced, and was never read */
+        TRY(source_slot_drop(pl->conn, arena, pl->config->source_slot, err));
+        return make_slot(pl, err);
+    }
+    TRY(check_slot(pl, err));
+    pl->committed = pl->state.committed;
+    /* claims the state object: a second process is refused at its next write */
+    return pipeline_write_state(pl, err);
+}

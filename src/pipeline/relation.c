@@ -1,0 +1,128 @@
+#include "pipeline/relation.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct RelationMap {
+    size_t count;
+    PipeTable **tables; /* sorted by relid */
+};
+
+static int
+by_relid(const void *a, const void *b)
+{
+    uint32_t x = (*(PipeTable *const *) a)->schema->relid;
+    uint32_t y = (*(PipeTable *const *) b)->schema->relid;
+
+    return x < y ? -1 : x > y;
+}
+
+RelationMap *
+relation_map_new(size_t count, PipeTable *const *tables)
+{
+    RelationMap *map = xcalloc(1, sizeof *map);
+
+    map->count = count;
+    map->tables = xcalloc(count, sizeof(PipeTable *));
+    for (size_t i = 0; i < count; i++) {
+        map->tables[i] = tables[i];
+        map->tables[i]->mapped = false;
+    }
+    qsort((void *) map->tables, count, sizeof(PipeTable *), by_relid);
+    return map;
+}
+
+void
+relation_map_free(RelationMap *map)
+{
+    if (map == NULL)
+        return;
+    free((void *) map->tables);
+    free(map);
+}
+
+PipeTable *
+relation_table(const RelationMap *map, uint32_t relid)
+{
+    size_t low = 0;
+    size_t high = map->count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (map->tables[middle]->schema->relid < relid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < map->count && map->tables[low]->schema->relid == relid ? map->tables[low] : NULL;
+}
+
+/* A message column that the schema has under another type, or not at all, is a schema change;
+ * typmod changes that keep the logical type (varchar(10) to varchar(20)) are none. */
+static bool
+find_column(const TableSchema *schema, const RelationColumn *column, int *out_index, Error *err)
+{
+    int index = schema_find_column(schema, column->name);
+
+    if (index < 0)
+        return FAIL(err, ERR_INPUT,
+                    "column %.*s was added or renamed\n"
+                    "hint: this version cannot follow the change; copy the table again: walberg "
+                    "resync %s",
+                    STR_ARG(column->name), schema->qualified);
+
+    const SchemaColumn *known = &schema->columns[index];
+    bool decimal = known->field.type->kind == TYPE_DECIMAL;
+
+    if (known->type_oid != column->type_oid || (decimal && known->typmod != column->typmod))
+        return FAIL(err, ERR_INPUT,
+                    "column %.*s changed its type (it was %s)\n"
+                    "hint: this version cannot follow the change; copy the table again: walberg "
+                    "resync %s",
+                    STR_ARG(column->name), known->pg_type, schema->qualified);
+    *out_index = index;
+    return true;
+}
+
+static bool
+same_identity(const TableSchema *schema, const Message *message, Error *err)
+{
+    if ((char) schema->identity == message->relation.identity)
+        return true;
+    return FAIL(
+        err, ERR_INPUT,
+        "its replica identity changed\n"
+        "hint: this version cannot follow the change; copy the table again: walberg resync %s",
+        schema->qualified);
+}
+
+bool
+relation_map(PipeTable *table, const Message *message, Error *err)
+{
+    const TableSchema *schema = table->schema;
+    int count = message->relation.column_count;
+    int found = 0;
+    int *map = xcalloc((size_t) count, sizeof *map);
+
+    for (int i = 0; i < count; i++) {
+        if (!find_column(schema, &message->relation.columns[i], &map[i], err)) {
+            free(map);
+            return false;
+        }
+        found++;
+    }
+    if (found != schema->column_count) {
+        free(map);
+        return FAIL(
+            err, ERR_INPUT,
+            "the stream has %d columns, the lake %d: a column was dropped, or the publication "
+            "lists columns\nhint: copy the table again: walberg resync %s",
+            found, schema->column_count, schema->qualified);
+    }
+    free(table->column_map);
+    table->column_map = map;
+    table->column_map_count = count;
+    table->mapped = true;
+    return same_identity(schema, message, err);
+}

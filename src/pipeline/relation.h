@@ -1,0 +1,19 @@
+/* relation.h - Relation messages of the stream against the tables we know. */
+#ifndef PIPELINE_RELATION_H
+#define PIPELINE_RELATION_H
+
+#include "decode/pgoutput.h"
+#include "pipeline/table.h"
+
+typedef struct RelationMap RelationMap;
+
+/* Finds tables by oid; all of them become unmapped: a new session sends its relations again. */
+RelationMap *relation_map_new(size_t count, PipeTable *const *tables);
+void relation_map_free(RelationMap *map);
+PipeTable *relation_table(const RelationMap *map, uint32_t relid); /* NULL: not ours */
+
+/* Fit the message's columns to table->schema: fills column_map. False with a reason (ERR_INPUT)
+ * when the table has another shape than its schema: names, types or key changed. */
+bool relation_map(PipeTable *table, const Message *message, Error *err) WARN_UNUSED;
+
+#endif

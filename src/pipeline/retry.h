@@ -1,0 +1,28 @@
+/* retry.h - the only place that sleeps: backoff between attempts at what may pass later. */
+#ifndef PIPELINE_RETRY_H
+#define PIPELINE_RETRY_H
+
+#include "base/cancel.h"
+
+#include <stdatomic.h>
+
+typedef struct Retry {
+    Cancel *cancel;
+    const atomic_bool *stop; /* a wish to leave: no further attempt */
+    int64_t give_up_ms;      /* total, 0: never */
+    int64_t started_ms;
+    int64_t delay_ms;
+    int attempts;
+} Retry;
+
+/* A series of attempts begins. */
+Retry retry_begin(Cancel *cancel, const atomic_bool *stop, int64_t give_up_ms);
+
+/* Called with the error of a failed attempt: true after a pause when it should be made again (the
+ * error is logged as a warning, `what` names it); false when the error stands. */
+bool retry_again(Retry *retry, const char *what, Error *err);
+
+/* The attempt succeeded: the next series starts with a short pause again. */
+void retry_reset(Retry *retry);
+
+#endif

@@ -1,0 +1,50 @@
+/* state.h - what the pipeline remembers in the lake: <warehouse>/_walberg/<pipeline>.json.
+ *
+ * Positions of tables are not here but in the tables themselves. This object says which source the
+ * lake belongs to (so that another database, a recreated slot, a table made again under the same
+ * name are noticed), up to where all tables are committed (what the query server shows) and up to
+ * where the slot was told (so that a slot advanced by somebody else is noticed). Written by
+ * compare-and-swap before what it announces, so that a crash in between is recognised. */
+#ifndef PIPELINE_STATE_H
+#define PIPELINE_STATE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "model/position.h"
+
+typedef struct StateTable {
+    uint32_t oid;
+    const char *source; /* "public.orders" at the time of the copy */
+    const char *lake;
+} StateTable;
+
+typedef enum SlotPhase {
+    SLOT_CREATING, /* announced: a slot of this name is ours, and may be half made */
+    SLOT_READY,
+} SlotPhase;
+
+typedef struct PipelineState {
+    const char *pipeline;
+    const char *system_identifier;
+    int timeline;
+    const char *database;
+    const char *slot;
+    const char *publication;
+    SlotPhase phase;
+    Position consistent_point; /* where the slot began */
+    Position committed;        /* all tables have every transaction at or before it */
+    Position acknowledged;     /* the slot was never told more than this */
+    size_t table_count;
+    StateTable *tables;
+} PipelineState;
+
+/* ERR_INPUT names what is wrong with it. */
+bool state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err) WARN_UNUSED;
+void state_write(const PipelineState *state, Buf *out);
+
+/* NULL when the state does not know the table. */
+const StateTable *state_find_table(const PipelineState *state, const char *source);
+/* Add or replace by source name. */
+void state_set_table(Arena *arena, PipelineState *state, const StateTable *table);
+
+#endif

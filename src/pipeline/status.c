@@ -1,0 +1,139 @@
+/* status.c - <state>/status.json: what `walberg status` shows of a running pipeline. Replaced by
+ * rename, at most once a second; keys as in the interface, with pid and updated_us added. */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "base/log.h"
+#include "pipeline/internal.h"
+
+enum { STATUS_EVERY_MS = 1000 };
+
+static void
+put_position(JsonWriter *json, const char *key, Position position)
+{
+    json_key(json, key);
+    json_cstr(json, POSITION_TEXT(position));
+}
+
+static void
+put_source(Pipeline *pl, JsonWriter *json)
+{
+    Position server = pl->reader == NULL ? pl->server.flush : reader_server_position(pl->reader);
+    Position acknowledged = pl->state.acknowledged;
+    bool idle = pl->reader != NULL && reader_idle_position(pl->reader) != POSITION_NONE;
+    double lag_seconds = 0;
+
+    if (server < acknowledged)
+        server = acknowledged;
+    if (!idle && pl->last_commit_time_us != 0)
+        lag_seconds = (double) (clock_wall_us() - pl->last_commit_time_us) / 1e6;
+    json_key(json, "source");
+    json_object(json);
+    json_key(json, "system_identifier");
+    json_cstr(json, pl->server.system_identifier);
+    json_key(json, "slot");
+    json_cstr(json, pl->config->source_slot);
+    put_position(json, "server_position", server);
+    put_position(json, "acknowledged", acknowledged);
+    json_key(json, "lag_bytes");
+    json_int(json, idle ? 0 : (int64_t) (server - acknowledged));
+    json_key(json, "lag_seconds");
+    json_double(json, lag_seconds);
+    json_key(json, "retained_wal_bytes");
+    json_int(json, (int64_t) (server - acknowledged));
+    json_end(json);
+}
+
+static void
+put_table(JsonWriter *json, const PipeTable *table)
+{
+    const SinkTable *sink = table->sink_table;
+    int64_t copied = atomic_load(&table->copied_rows);
+    int done = atomic_load(&table->tasks_done);
+    bool complete = sink != NULL && sink->position != POSITION_NONE;
+    char when[32];
+
+    json_object(json);
+    json_key(json, "name");
+    json_cstr(json, table->schema->qualified);
+    json_key(json, "state");
+    json_cstr(json, table_state_name(atomic_load(&table->state)));
+    json_key(json, "position");
+    if (complete)
+        json_cstr(json, POSITION_TEXT(sink->position));
+    else
+        json_null(json);
+    json_key(json, "rows");
+    json_int(json, sink == NULL ? 0 : sink->rows);
+    json_key(json, "copied_rows");
+    json_int(json, copied);
+    json_key(json, "copied_fraction");
+    json_double(json, complete
+                          ? 1.0
+                          : (table->tasks_total == 0 ? 0.0 : (double) done / table->tasks_total));
+    json_key(json, "rejects");
+    json_int(json, sink == NULL ? 0 : sink->rejects);
+    json_key(json, "last_commit");
+    if (sink == NULL || sink->last_commit_us == 0) {
+        json_null(json);
+    } else {
+        clock_format(sink->last_commit_us, when, sizeof when);
+        json_cstr(json, when);
+    }
+    json_key(json, "error");
+    json_str(json, table->error == NULL ? STR_NULL : str_of(table->error));
+    json_end(json);
+}
+
+static void
+put_status(Pipeline *pl, Buf *out)
+{
+    JsonWriter json;
+
+    json_begin(&json, out);
+    json_object(&json);
+    json_key(&json, "pipeline");
+    json_cstr(&json, pl->config->pipeline);
+    json_key(&json, "state");
+    json_cstr(&json, pl->phase);
+    json_key(&json, "error");
+    json_str(&json, pl->last_error[0] == '\0' ? STR_NULL : str_of(pl->last_error));
+    json_key(&json, "pid");
+    json_int(&json, getpid());
+    json_key(&json, "updated_us");
+    json_int(&json, clock_wall_us());
+    put_source(pl, &json);
+    json_key(&json, "tables");
+    json_array(&json);
+    for (size_t i = 0; i < pl->table_count; i++)
+        put_table(&json, pl->tables[i]);
+    json_end(&json);
+    json_end(&json);
+    buf_byte(out, '\n');
+}
+
+void
+status_write(Pipeline *pl, bool now)
+{
+    if (!now && clock_ms() - pl->status_written_ms < STATUS_EVERY_MS)
+        return;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_BUF Buf text = {0};
+    const char *path = arena_printf(arena, "%s/status.json", pl->config->state);
+    const char *temporary = arena_printf(arena, "%s.new", path);
+    FILE *file = fopen(temporary, "we");
+
+    pl->status_written_ms = clock_ms();
+    put_status(pl, &text);
+
+    bool written = file != NULL && fwrite(text.ptr, 1, text.len, file) == text.len;
+
+    if (file != NULL)
+        written = fclose(file) == 0 && written;
+    if (!written || rename(temporary, path) != 0)
+        log_debug("cannot write status", LOG_STR("path", path));
+}

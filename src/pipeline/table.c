@@ -1,0 +1,77 @@
+#include "pipeline/table.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+const char *
+table_state_name(TableState state)
+{
+    switch (state) {
+    case TABLE_WAITING:
+    case TABLE_COPYING:
+        return "copying";
+    case TABLE_STREAMING:
+        return "streaming";
+    case TABLE_PARKED:
+        return "parked";
+    }
+    return "?";
+}
+
+PipeTable *
+pipe_table_new(const TableSchema *schema)
+{
+    PipeTable *table = xcalloc(1, sizeof *table);
+
+    table->schema = schema_ref(schema);
+    atomic_init(&table->state, TABLE_WAITING);
+    return table;
+}
+
+void
+pipe_table_free(PipeTable *table)
+{
+    if (table == NULL)
+        return;
+    batch_free(table->filling);
+    schema_unref(table->schema);
+    free(table->column_map);
+    free(table->error);
+    free(table);
+}
+
+void
+pipe_table_park(PipeTable *table, const char *reason)
+{
+    free(table->error);
+    table->error = xstrdup(reason);
+    atomic_store(&table->state, TABLE_PARKED);
+    log_error("parked", LOG_STR("table", table->schema->qualified), LOG_STR("reason", reason));
+}
+
+Epoch *
+epoch_new(void)
+{
+    return xcalloc(1, sizeof(Epoch));
+}
+
+void
+epoch_free(Epoch *epoch)
+{
+    if (epoch == NULL)
+        return;
+    for (size_t i = 0; i < BUF_COUNT(&epoch->parts, EpochPart); i++)
+        batch_free(BUF_AT(&epoch->parts, EpochPart, i).batch);
+    for (size_t i = 0; i < BUF_COUNT(&epoch->parked, ParkNote); i++)
+        free(BUF_AT(&epoch->parked, ParkNote, i).reason);
+    buf_done(&epoch->parts);
+    buf_done(&epoch->parked);
+    free(epoch);
+}
+
+bool
+epoch_is_empty(const Epoch *epoch)
+{
+    return epoch->parts.len == 0 && epoch->parked.len == 0;
+}

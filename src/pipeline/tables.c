@@ -1,0 +1,199 @@
+/* tables.c - the tables taken in: found in the source, published, attached to the lake. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "pipeline/internal.h"
+#include "source/publication.h"
+
+/* --- one table ----------------------------------------------------------------------------------
+ */
+
+/* The same name under another oid is another table: the lake's rows are not its past. */
+static bool
+same_table(Pipeline *pl, const TableSchema *schema, Error *err)
+{
+    const StateTable *known = state_find_table(&pl->state, schema->qualified);
+
+    if (known == NULL || known->oid == schema->relid)
+        return true;
+    return FAIL(
+        err, ERR_INPUT,
+        "the table was dropped and made again (oid %u is now %u)\n"
+        "hint: the lake still has the old one; copy the new one in its place: walberg resync %s",
+        known->oid, schema->relid, schema->qualified);
+}
+
+static bool
+attach(Pipeline *pl, PipeTable *table, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const TableSchema *schema = table->schema;
+    TableRule rule = config_table_rule(pl->config, arena, schema->schema_name, schema->table_name);
+
+    table->inserts_replace = rule.key.count > 0;
+    TRY(same_table(pl, schema, err));
+    TRY(sink_attach(pl->sink, schema, &table->sink_table, err));
+    state_set_table(pl->state_arena, &pl->state,
+                    &(StateTable){.oid = schema->relid,
+                                  .source = schema->qualified,
+                                  .lake = table->sink_table->lake_name});
+    if (table->sink_table->position != POSITION_NONE)
+        atomic_store(&table->state, TABLE_STREAMING);
+    return true;
+}
+
+static bool
+add_table(Pipeline *pl, const SourceTable *source, Error *err)
+{
+    PipeTable *table = pipe_table_new(source->schema);
+
+    table->pages = source->pages;
+    pl->tables = xrealloc((void *) pl->tables, (pl->table_count + 1) * sizeof(PipeTable *));
+    pl->tables[pl->table_count++] = table;
+    if (source->problem != NULL) {
+        pipe_table_park(table, source->problem);
+        return true;
+    }
+    if (attach(pl, table, err))
+        return true;
+    if (err->kind != ERR_INPUT)
+        return false;
+    pipe_table_park(table, err->msg); /* alone; the others go on */
+    return true;
+}
+
+static bool
+is_known(const Pipeline *pl, uint32_t relid)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (pl->tables[i]->schema->relid == relid)
+            return true;
+    return false;
+}
+
+/* --- all of them --------------------------------------------------------------------------------
+ */
+
+static bool
+publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
+{
+    PublicationWant want = {
+        .name = pl->config->source_publication, .may_create = true, .may_alter = true};
+    Publication publication;
+
+    TRY(source_publication_ensure(pl->conn, arena, &want, tables, &publication, err));
+    if (publication.made)
+        log_info("publication made", LOG_STR("publication", want.name));
+    if (publication.altered)
+        log_info("publication altered", LOG_STR("publication", want.name));
+    if (publication.unpublished != NULL)
+        log_warn("the publication does not publish everything",
+                 LOG_STR("missing", publication.unpublished));
+    if (publication.missing > 0 && publication.missing_sql != NULL)
+        log_warn("tables are not published", LOG_INT("tables", publication.missing),
+                 LOG_STR("run", publication.missing_sql));
+    return true;
+}
+
+/* Read and publish. A slot that is older than its publication cannot be read at all (pgoutput looks
+ * the publication up as of each change), so this comes before the slot is made. */
+bool
+tables_publish(Pipeline *pl, Error *err)
+{
+    TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
+
+    source_tables_done(&pl->source);
+    arena_reset(pl->source_arena);
+    pl->source = (SourceTables){0};
+    TRY(source_tables_load(pl->conn, pl->source_arena, &read, &pl->source, err));
+    return publish(pl, pl->source_arena, &pl->source, err);
+}
+
+/* Take in those that are new. */
+bool
+tables_attach(Pipeline *pl, Error *err)
+{
+    size_t before = pl->table_count;
+
+    for (int i = 0; i < pl->source.count; i++) {
+        const SourceTable *table = &pl->source.items[i];
+
+        if (table->schema != NULL && table->published && !is_known(pl, table->relid))
+            TRY(add_table(pl, table, err));
+    }
+    if (pl->table_count == 0)
+        log_warn("no table to replicate", LOG_STR("hint", "see source.tables and walberg check"));
+    return pl->table_count == before || pipeline_write_state(pl, err);
+}
+
+size_t
+tables_waiting(const Pipeline *pl)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < pl->table_count; i++)
+        count += atomic_load(&pl->tables[i]->state) == TABLE_WAITING;
+    return count;
+}
+
+/* A cheap question first: did pg_class change at all since we looked? */
+static bool
+something_changed(Pipeline *pl, bool *out_changed, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PgResult result;
+
+    TRY(pg_query(pl->conn, arena,
+                 "SELECT count(*) || ' ' || coalesce(max(oid::int8), 0) FROM pg_catalog.pg_class "
+                 "WHERE relkind IN ('r', 'p') AND relpersistence = 'p'",
+                 0, NULL, &result, err));
+    *out_changed = !str_eq(pg_value(&result, 0, 0), pl->relations_seen);
+    if (*out_changed)
+        pl->relations_seen = arena_str(pl->arena, pg_value(&result, 0, 0));
+    return true;
+}
+
+/* Readers hold pointers to the list of tables, so it grows only between two sessions: here it is
+ * only found that there is something to take in. */
+static bool
+look(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
+    SourceTables tables = {0};
+    bool changed;
+
+    TRY(recover_connection(pl, err));
+    TRY(something_changed(pl, &changed, err));
+    if (!changed)
+        return true;
+    TRY(source_tables_load(pl->conn, arena, &read, &tables, err));
+    for (int i = 0; i < tables.count; i++)
+        if (tables.items[i].schema != NULL && !is_known(pl, tables.items[i].relid))
+            pl->new_tables = pl->restart = true;
+    source_tables_done(&tables);
+    return true;
+}
+
+bool
+tables_take_new(Pipeline *pl, Error *err)
+{
+    TRY(recover_connection(pl, err));
+    TRY(tables_publish(pl, err));
+    pl->new_tables = false;
+    return tables_attach(pl, err);
+}
+
+bool
+tables_look_for_new(Pipeline *pl, Error *err)
+{
+    if (look(pl, err))
+        return true;
+    if (err->kind != ERR_TRANSIENT)
+        return false;
+    log_warn("cannot look for new tables", LOG_STR("error", err->msg));
+    pg_close(pl->conn);
+    pl->conn = NULL;
+    return true;
+}

@@ -1,0 +1,108 @@
+/* writer.c - an epoch into the lake: write the pieces, commit every table that was written to, then
+ * the state object says so, then the slot may forget. */
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "pipeline/internal.h"
+#include "pipeline/retry.h"
+
+enum { GIVE_UP_ONCE_MS = 120000 };
+
+static Retry
+sink_retry(const Pipeline *pl)
+{
+    return retry_begin(pl->cancel, pl->stop, pl->options->once ? GIVE_UP_ONCE_MS : 0);
+}
+
+/* A table that cannot go on is parked alone: what it was sent is dropped, its position holds. */
+static bool
+park_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+{
+    Retry retry = sink_retry(pl);
+
+    pipe_table_park(table, reason);
+    while (!sink_abandon(pl->sink, table->sink_table, err)) {
+        if (err->kind == ERR_INPUT) /* its lake table is broken: nothing can be committed to it */
+            return true;
+        if (!retry_again(&retry, "cannot reload a parked table", err))
+            return false;
+    }
+    return true;
+}
+
+static bool
+write_part(Pipeline *pl, const EpochPart *part, Error *err)
+{
+    Retry retry = sink_retry(pl);
+
+    while (!sink_write(pl->sink, part->table->sink_table, part->batch, err)) {
+        if (err->kind == ERR_INPUT)
+            return park_table(pl, part->table, err->msg, err);
+        if (!retry_again(&retry, "cannot write", err))
+            return false;
+    }
+    return true;
+}
+
+static bool
+commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
+{
+    Retry retry = sink_retry(pl);
+    Position before = table->sink_table->position;
+    int64_t started = clock_ms();
+
+    while (!sink_commit(pl->sink, table->sink_table, epoch->position, epoch->commit_time_us, err)) {
+        if (err->kind == ERR_INPUT)
+            return park_table(pl, table, err->msg, err);
+        if (!retry_again(&retry, "cannot commit", err))
+            return false;
+    }
+    if (table->sink_table->position != before)
+        log_info("committed", LOG_STR("table", table->schema->qualified),
+                 LOG_STR("position", POSITION_TEXT(epoch->position)),
+                 LOG_INT("rows", table->sink_table->rows), LOG_MS("took", clock_ms() - started));
+    return true;
+}
+
+/* Every table is asked: earlier pieces of the epoch may have gone to others than this one's. A
+ * table without anything written does nothing. */
+static bool
+commit_epoch(Pipeline *pl, const Epoch *epoch, Error *err)
+{
+    for (size_t i = 0; i < pl->table_count; i++) {
+        PipeTable *table = pl->tables[i];
+
+        if (atomic_load(&table->state) != TABLE_STREAMING)
+            continue;
+        TRY(FAULT("writer.commit_table", err));
+        TRY(commit_table(pl, table, epoch, err));
+    }
+    if (epoch->position > pl->committed)
+        pl->committed = epoch->position;
+    pl->last_commit_time_us = epoch->commit_time_us;
+    if (epoch->position > pl->state.committed)
+        pl->state.committed = epoch->position;
+    TRY(FAULT("writer.committed", err));
+    if (ack_limit(pl) <= pl->state.acknowledged)
+        TRY(pipeline_write_state(pl, err));
+    TRY(ack_advance(pl, epoch->position, err));
+    child_tell(pl);
+    return true;
+}
+
+bool
+writer_epoch(Pipeline *pl, Epoch *epoch, Error *err)
+{
+    for (size_t i = 0; i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
+        ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
+
+        TRY(park_table(pl, note->table, note->reason, err));
+    }
+    for (size_t i = 0; i < BUF_COUNT(&epoch->parts, EpochPart); i++) {
+        const EpochPart *part = &BUF_AT(&epoch->parts, EpochPart, i);
+
+        if (atomic_load(&part->table->state) == TABLE_STREAMING)
+            TRY(write_part(pl, part, err));
+    }
+    return !epoch->final || commit_epoch(pl, epoch, err);
+}

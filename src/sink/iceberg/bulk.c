@@ -1,0 +1,205 @@
+/* bulk.c - the initial copy: rows of one table from several threads into data files, one commit.
+ *
+ * A load runs on the thread that calls it: the Parquet writer pulls blocks, the block is the next
+ * batch of the source. Only what threads share (the list of pending files, the key index) is under
+ * the sink's lock. A file ends when it is large, or when the rows became so much wider than those
+ * it began with that its row groups would outgrow the memory budget. */
+#include <assert.h>
+
+#include "base/fault.h"
+#include "sink/iceberg/sink.h"
+
+enum { FILE_ROWS_MAX = 8 << 20, WIDTH_RATIO_MAX = 4 };
+
+static const size_t FILE_BYTES_MAX = (size_t) 1
+                                     << 30; /* in memory; about a quarter of it on disk */
+
+typedef struct BulkRows {
+    RowSource source;
+    BulkSource *inner;
+    IcebergTable *table;
+    IndexBuild *build;
+    Batch *ahead; /* fetched, not yet given to a file */
+    size_t rows;  /* in this file */
+    size_t bytes;
+    size_t row_bytes; /* of its first batch */
+    bool ended;
+} BulkRows;
+
+static size_t
+batch_bytes(const Batch *batch)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < batch->schema->column_count; i++)
+        bytes += column_memory(&batch->columns[i]);
+    return bytes;
+}
+
+static bool
+fetch(BulkRows *rows, Error *err)
+{
+    rows->ahead = NULL;
+    TRY(rows->inner->next(rows->inner, &rows->ahead, err));
+    rows->ended = rows->ahead == NULL;
+    return true;
+}
+
+static bool
+file_is_full(const BulkRows *rows, size_t bytes)
+{
+    size_t width = bytes / (rows->ahead->rows + 1);
+
+    return rows->rows > 0 && (rows->rows + rows->ahead->rows > FILE_ROWS_MAX ||
+                              rows->bytes + bytes > FILE_BYTES_MAX ||
+                              width > WIDTH_RATIO_MAX * (rows->row_bytes + 64));
+}
+
+static bool
+next_bulk(RowSource *source, RowBlock *out_block, Error *err)
+{
+    BulkRows *rows = (BulkRows *) (void *) source;
+
+    if (rows->ahead == NULL && !rows->ended)
+        TRY(fetch(rows, err));
+    *out_block = (RowBlock){0};
+    if (rows->ended)
+        return true;
+
+    Batch *batch = rows->ahead;
+    size_t bytes = batch_bytes(batch);
+
+    if (file_is_full(rows, bytes))
+        return true; /* stays ahead, for the next file */
+    if (rows->build != NULL)
+        TRY(index_build_add(rows->build, (const Hash128 *) (const void *) batch->keys.ptr,
+                            batch->rows, err));
+    TRY(iceberg_bulk_rejects(rows->table, batch, err));
+    rows->rows += batch->rows;
+    rows->bytes += bytes;
+    rows->ahead = NULL;
+    *out_block = (RowBlock){.columns = batch->columns, .rows = batch->rows};
+    return true;
+}
+
+static bool
+begin_index(IcebergTable *table, Str path, IndexBuild **out_build, Error *err)
+{
+    bool done = true;
+
+    *out_build = NULL;
+    if (table->index == NULL)
+        return true;
+    pthread_mutex_lock(&table->sink->lock);
+    done = index_build_begin(table->index, path, out_build, err);
+    pthread_mutex_unlock(&table->sink->lock);
+    return done;
+}
+
+static bool
+end_index(IcebergTable *table, BulkRows *rows, Error *err)
+{
+    IndexBuild *build = rows->build;
+    bool done = true;
+
+    rows->build = NULL;
+    if (build == NULL)
+        return true;
+    pthread_mutex_lock(&table->sink->lock);
+    done = index_build_end(build, err);
+    pthread_mutex_unlock(&table->sink->lock);
+    return done;
+}
+
+/* A load counts as a whole: its files join the table's when all of its rows are written, so that a
+ * range whose connection broke can be copied again. */
+static void
+end_load(IcebergTable *table, const Buf *files, bool keep)
+{
+    pthread_mutex_lock(&table->sink->lock);
+    for (size_t i = 0; i < BUF_COUNT(files, DataFile); i++) {
+        const DataFile *file = &BUF_AT(files, DataFile, i);
+        DataFile kept;
+
+        if (!keep) {
+            if (table->index != NULL)
+                index_remove_file(table->index, file->path);
+            continue;
+        }
+        kept = iceberg_copy_file(table->pending.arena, file);
+        BUF_PUSH(&table->pending.files, DataFile, kept);
+        table->pending.any = true;
+    }
+    pthread_mutex_unlock(&table->sink->lock);
+}
+
+static bool
+load_file(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *err)
+{
+    const char *key = iceberg_data_key(table, arena, "data");
+    Str uri = str_of(store_uri(table->sink->store, arena, key));
+    DataFile file;
+
+    rows->row_bytes = batch_bytes(rows->ahead) / (rows->ahead->rows + 1);
+    rows->rows = rows->bytes = 0;
+    TRY(begin_index(table, uri, &rows->build, err));
+
+    FileWrite write = {
+        .key = key,
+        .fields = iceberg_table_fields(table, arena),
+        .field_count = table->base.schema->column_count,
+        .rows = &rows->source,
+        .row_bytes = rows->row_bytes,
+        .content = CONTENT_DATA,
+    };
+
+    if (!iceberg_write_file(table, arena, &write, &file, err)) {
+        if (rows->build != NULL)
+            index_build_abort(rows->build);
+        return false;
+    }
+    assert(file.record_count == (int64_t) rows->rows);
+    BUF_PUSH(files, DataFile, file);
+    return end_index(table, rows, err);
+}
+
+static bool
+load_files(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *err)
+{
+    TRY(fetch(rows, err));
+    while (!rows->ended) {
+        if (rows->ahead->rows == 0)
+            TRY(fetch(rows, err));
+        else
+            TRY(load_file(table, arena, rows, files, err));
+    }
+    return true;
+}
+
+bool
+iceberg_bulk_load(Sink *sink, SinkTable *sink_table, BulkSource *source, Error *err)
+{
+    IcebergTable *table = (IcebergTable *) (void *) sink_table;
+    AUTO_ARENA Arena *arena = arena_new();
+    BulkRows rows = {.source = {.next = next_bulk}, .inner = source, .table = table};
+
+    AUTO_BUF Buf files = {0};
+
+    assert(table->sink == (IcebergSink *) (void *) sink);
+
+    bool done = load_files(table, arena, &rows, &files, err);
+
+    end_load(table, &files, done);
+    return done;
+}
+
+bool
+iceberg_bulk_commit(Sink *sink, SinkTable *sink_table, Position position, Error *err)
+{
+    IcebergTable *table = (IcebergTable *) (void *) sink_table;
+
+    TRY(FAULT("sink.bulk_commit", err));
+    TRY(iceberg_rejects_adopt((IcebergSink *) (void *) sink, table, err));
+    /* also without rows: the position says that the copy is complete */
+    return iceberg_commit_pending(table, position, 0, err);
+}

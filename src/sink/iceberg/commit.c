@@ -1,0 +1,299 @@
+/* commit.c - the one atomic step of a table, and what to do when it is contested or its outcome is
+ * not known.
+ *
+ *     build manifests and metadata  ->  compare-and-swap in the catalog  ->  adopt what we wrote
+ *                                          |                  |
+ *                                       conflict           unknown
+ *                                          |                  |
+ *                                load; is our snapshot there? it is done
+ *                                          |
+ *                         somebody else's commit: are our rows still where we think?
+ *                              yes: build again on top      no: give the table up
+ *
+ * A file that may be referenced is never deleted here. The position is part of the same atomic
+ * commit as the rows: snapshot summary and table property cdc.position. */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "sink/iceberg/sink.h"
+
+enum { CONFLICTS_MAX = 10 };
+
+/* --- what a commit says about itself ------------------------------------------------------------
+ */
+
+typedef struct CommitFacts {
+    Position position; /* POSITION_NONE: not changed by this commit (rejects of a copy) */
+    int64_t commit_time_us;
+} CommitFacts;
+
+static PropertyList
+summary_extra(IcebergTable *table, Arena *arena, const CommitFacts *facts)
+{
+    PropertyList extra = {0};
+    char when[32];
+
+    if (facts->position != POSITION_NONE)
+        extra = property_set(arena, &extra, STR("cdc.position"),
+                             arena_strf(arena, "%s", POSITION_TEXT(facts->position)));
+    if (facts->commit_time_us != 0) {
+        clock_format(facts->commit_time_us, when, sizeof when);
+        extra = property_set(arena, &extra, STR("cdc.commit-time"), arena_str(arena, str_of(when)));
+    }
+    extra = property_set(arena, &extra, STR("cdc.pipeline"), str_of(table->sink->pipeline));
+    extra = property_set(arena, &extra, STR("engine-name"), STR("walberg"));
+    return property_set(arena, &extra, STR("engine-version"), STR(WALBERG_VERSION));
+}
+
+static PropertyList
+table_properties(IcebergTable *table, Arena *arena, const CommitFacts *facts)
+{
+    const TableSchema *schema = table->base.schema;
+    PropertyList properties = table->metadata->properties;
+
+    if (facts->position != POSITION_NONE)
+        properties = property_set(arena, &properties, STR("cdc.position"),
+                                  arena_strf(arena, "%s", POSITION_TEXT(facts->position)));
+    for (int i = 0; i < schema->column_count; i++) {
+        const NumericWidth *width = &table->numerics[i];
+
+        if (!width->tracked || (width->integer_digits + width->scale == 0 && !width->not_finite))
+            continue;
+        properties = property_set(
+            arena, &properties,
+            arena_strf(arena, "walberg.numeric.%.*s", STR_ARG(schema->columns[i].field.name)),
+            width->not_finite ? STR("text")
+                              : arena_strf(arena, "%d,%d", width->integer_digits, width->scale));
+    }
+    return properties;
+}
+
+/* --- after the swap -----------------------------------------------------------------------------
+ */
+
+static bool
+adopt_deletes(IcebergTable *table, const NextSnapshot *next, Error *err)
+{
+    if (!next->new_deletes)
+        return true;
+
+    ManifestEntry *entries;
+    size_t count;
+    size_t live = 0;
+
+    arena_reset(table->delete_arena);
+    TRY(manifest_read(table->delete_arena, buf_view(&next->delete_manifest), &next->delete_file,
+                      &entries, &count, err));
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].status != ENTRY_DELETED)
+            entries[live++] = entries[i];
+    table->live_deletes = entries;
+    table->live_delete_count = live;
+    return true;
+}
+
+/* What we wrote is what the table is now; read it back from the very bytes, so that the memory of
+ * the commit can go. */
+static bool
+adopt(IcebergTable *table, const NextSnapshot *next, Str metadata, const CatalogTable *made,
+      Error *err)
+{
+    Arena *arena = arena_new();
+    Arena *old = table->arena;
+
+    table->arena = arena;
+    table->current = (CatalogTable){
+        .location = arena_strdup(arena, made->location),
+        .metadata_location = arena_strdup(arena, made->metadata_location),
+        .token = arena_strdup(arena, made->token),
+    };
+
+    bool done = metadata_parse(arena, metadata, &table->metadata, err) &&
+                manifest_list_read(arena, buf_view(&next->manifest_list), &table->manifests,
+                                   &table->manifest_count, err) &&
+                adopt_deletes(table, next, err);
+
+    arena_free(old);
+    if (!done)
+        return WRAP(err, "read back what was committed");
+    return true;
+}
+
+/* --- contested ----------------------------------------------------------------------------------
+ */
+
+/* Whether every data file that pending deletes point into is still live. */
+static bool
+rows_are_where_we_think(IcebergTable *table, bool *out_yes, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_BUF Buf live = {0};
+    Deletes *left = deletes_new();
+    bool done = iceberg_live_files(table, arena, false, &live, err);
+
+    deletes_merge(left, table->pending.deletes);
+    for (size_t i = 0; done && i < BUF_COUNT(&live, ManifestEntry); i++)
+        deletes_remove_file(left, BUF_AT(&live, ManifestEntry, i).file.path);
+    for (size_t i = 0; done && i < BUF_COUNT(&table->pending.files, DataFile); i++)
+        deletes_remove_file(left, BUF_AT(&table->pending.files, DataFile, i).path);
+    *out_yes = deletes_total(left) == 0;
+    deletes_free(left);
+    return done;
+}
+
+/* Load the table's present metadata beside what is pending. *out_ours: the snapshot is in it. */
+static bool
+look_again(IcebergTable *table, int64_t snapshot_id, bool *out_ours, Error *err)
+{
+    Arena *arena = arena_new();
+    Arena *old = table->arena;
+    CatalogTable current;
+    TableMetadata *metadata;
+    bool found = false;
+    bool read = catalog_load(table->sink->catalog, arena, &table->name, &current, &found, err) &&
+                (!found || metadata_parse(arena, current.metadata, &metadata, err));
+
+    if (!read || !found) {
+        arena_free(arena);
+        return read ? FAIL(err, ERR_INPUT, "the lake table is gone") : false;
+    }
+
+    int64_t before = table->metadata->current_snapshot_id;
+    bool deletes_kept = table->live_delete_count == 0 || metadata->current_snapshot_id == before;
+
+    *out_ours = metadata_find_snapshot(metadata, snapshot_id) != NULL;
+    table->arena = arena;
+    table->current = current;
+    table->metadata = metadata;
+    arena_free(old);
+    if (!iceberg_table_manifests(table, err))
+        return false;
+    return *out_ours || deletes_kept || iceberg_table_deletes(table, err);
+}
+
+/* Somebody else committed first. What is pending may go on top when it still fits. */
+static bool
+check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
+{
+    const Snapshot *current = metadata_current_snapshot(table->metadata);
+    bool fits = true;
+
+    if (current == NULL || current->snapshot_id == snapshot_before)
+        return true; /* a change of properties, or of history */
+    if (str_eqc(property_get(&current->summary, "cdc.pipeline"), table->sink->pipeline))
+        return FAIL(err, ERR_INPUT,
+                    "another walberg process committed to this table\n"
+                    "hint: only one process may run pipeline %s; stop the other one",
+                    table->sink->pipeline);
+    TRY(rows_are_where_we_think(table, &fits, err));
+    if (!fits)
+        return FAIL(
+            err, ERR_INPUT,
+            "another writer rewrote files of the lake table while rows of them changed\n"
+            "hint: copy the table again: walberg resync %s, and let only walberg maintain it",
+            table->base.lake_name);
+    log_warn("another writer committed to the table", LOG_STR("table", table->base.lake_name),
+             LOG_INT("snapshot", current->snapshot_id));
+    return true;
+}
+
+/* --- one try ------------------------------------------------------------------------------------
+ */
+
+typedef enum Outcome { COMMITTED, CONTESTED, UNKNOWN } Outcome;
+
+static bool
+try_commit(IcebergTable *table, const CommitFacts *facts, Outcome *out_outcome,
+           int64_t *out_snapshot_id, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_BUF Buf json = {0};
+    NextSnapshot next = {0};
+    CatalogTable made;
+    PropertyList extra = summary_extra(table, arena, facts);
+
+    if (!iceberg_build_snapshot(table, arena, &extra, &next, err)) {
+        iceberg_next_done(&next);
+        return false;
+    }
+
+    TableMetadata base = *table->metadata;
+
+    base.properties = table_properties(table, arena, facts);
+    metadata_write(metadata_add_snapshot(arena, &base, &next.snapshot,
+                                         table->current.metadata_location, &table->sink->retention),
+                   &json);
+    *out_snapshot_id = next.snapshot.snapshot_id;
+
+    bool done = FAULT("sink.commit", err) &&
+                catalog_commit(table->sink->catalog, arena, &table->name, &table->current,
+                               buf_view(&json), &made, err) &&
+                FAULT("sink.committed", err);
+
+    if (done) {
+        *out_outcome = COMMITTED;
+        done = adopt(table, &next, buf_view(&json), &made, err);
+    } else {
+        *out_outcome = err->kind == ERR_CONFLICT ? CONTESTED : UNKNOWN;
+        done = err->kind == ERR_CONFLICT || err->kind == ERR_TRANSIENT;
+    }
+    iceberg_next_done(&next);
+    return done;
+}
+
+/* The table has its rows: what was pending is history. */
+static bool
+settle(IcebergTable *table, const CommitFacts *facts, Error *err)
+{
+    const Snapshot *snapshot = metadata_current_snapshot(table->metadata);
+    int64_t deleted = (int64_t) deletes_total(table->deletes);
+
+    if (facts->position != POSITION_NONE)
+        table->base.position = facts->position;
+    table->base.last_commit_us = snapshot->timestamp_ms * 1000;
+    table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
+    iceberg_pending_reset(&table->pending);
+    if (table->index != NULL)
+        TRY(index_save(table->index, err));
+    return true;
+}
+
+bool
+iceberg_commit_pending(IcebergTable *table, Position position, int64_t commit_time_us, Error *err)
+{
+    CommitFacts facts = {.position = position, .commit_time_us = commit_time_us};
+
+    for (int conflicts = 0; conflicts < CONFLICTS_MAX; conflicts++) {
+        int64_t before = table->metadata->current_snapshot_id;
+        int64_t snapshot_id;
+        Outcome outcome;
+        bool ours = false;
+
+        TRY(try_commit(table, &facts, &outcome, &snapshot_id, err));
+        if (outcome == COMMITTED)
+            return settle(table, &facts, err);
+        TRY(look_again(table, snapshot_id, &ours, err));
+        if (ours) {
+            TRY(iceberg_table_deletes(table, err));
+            return settle(table, &facts, err);
+        }
+        TRY(check_foreign_commit(table, before, err));
+    }
+    return FAIL(err, ERR_TRANSIENT, "lost %d races for the next version of the table",
+                CONFLICTS_MAX);
+}
+
+bool
+iceberg_commit(Sink *sink, SinkTable *sink_table, Position position, int64_t commit_time_us,
+               Error *err)
+{
+    IcebergTable *table = (IcebergTable *) (void *) sink_table;
+
+    TRY(iceberg_rejects_commit((IcebergSink *) (void *) sink, position, commit_time_us, err));
+    if (!table->pending.any)
+        return true;
+    return iceberg_commit_pending(table, position, commit_time_us, err);
+}

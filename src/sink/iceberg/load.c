@@ -1,0 +1,521 @@
+/* load.c - what the lake has of a table. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "batch/fold.h"
+#include "sink/iceberg/paths.h"
+#include "sink/iceberg/sink.h"
+
+/* --- reading files of the table -----------------------------------------------------------------
+ */
+
+bool
+iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_path, Error *err)
+{
+    IcebergSink *sink = table->sink;
+    const char *key = store_key(sink->store, arena, arena_str(arena, uri).ptr);
+
+    if (key == NULL)
+        return FAIL(err, ERR_INPUT, "file %.*s is not below the warehouse %s", STR_ARG(uri),
+                    sink->store->base_uri);
+
+    const char *path = store_local_path(sink->store, arena, key);
+    bool found = true;
+
+    if (path == NULL) {
+        path = iceberg_cache_path(sink, arena, key);
+        if (access(path, R_OK) != 0) {
+            TRY(iceberg_make_folders(arena, path, err));
+            TRY(store_fetch(sink->store, key, path, &found, err));
+        }
+    } else {
+        found = access(path, R_OK) == 0;
+    }
+    if (!found)
+        return FAIL(err, ERR_INPUT,
+                    "file %.*s is missing\n"
+                    "hint: the table's metadata names it, so somebody removed it; restore it, or "
+                    "copy the table again: walberg resync %s",
+                    STR_ARG(uri), table->base.lake_name);
+    *out_path = path;
+    return true;
+}
+
+static bool
+read_object(IcebergTable *table, Arena *arena, Str uri, Buf *out, Error *err)
+{
+    const char *key = store_key(table->sink->store, arena, arena_str(arena, uri).ptr);
+    bool found = false;
+
+    if (key != NULL)
+        TRY(store_get(table->sink->store, key, out, &found, NULL, err));
+    if (!found)
+        return FAIL(err, ERR_INPUT, "%.*s is missing or not below the warehouse %s", STR_ARG(uri),
+                    table->sink->store->base_uri);
+    return true;
+}
+
+bool
+iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *manifest,
+                      ManifestEntry **out_entries, size_t *out_count, Error *err)
+{
+    AUTO_BUF Buf bytes = {0};
+
+    TRY(read_object(table, arena, manifest->path, &bytes, err));
+    if (!manifest_read(arena, buf_view(&bytes), manifest, out_entries, out_count, err))
+        return WRAP(err, "%.*s", STR_ARG(manifest->path));
+    return true;
+}
+
+bool
+iceberg_live_files(IcebergTable *table, Arena *arena, bool deletes, Buf *out, Error *err)
+{
+    for (size_t m = 0; m < table->manifest_count; m++) {
+        const ManifestFile *manifest = &table->manifests[m];
+        ManifestEntry *entries;
+        size_t count;
+
+        if (manifest->deletes != deletes || manifest->added_files + manifest->existing_files == 0)
+            continue;
+        TRY(iceberg_read_manifest(table, arena, manifest, &entries, &count, err));
+        for (size_t i = 0; i < count; i++)
+            if (entries[i].status != ENTRY_DELETED)
+                BUF_PUSH(out, ManifestEntry, entries[i]);
+    }
+    return true;
+}
+
+/* --- position deletes ---------------------------------------------------------------------------
+ */
+
+typedef struct DeleteReader {
+    RowSink sink;
+    Deletes *into;
+} DeleteReader;
+
+static bool
+take_deletes(RowSink *sink, const Column *columns, size_t rows, int64_t first_row, Error *err)
+{
+    DeleteReader *reader = (DeleteReader *) (void *) sink;
+
+    (void) first_row;
+    for (size_t i = 0; i < rows; i++) {
+        int64_t pos = BUF_AT(&columns[1].values, int64_t, i);
+
+        if (column_is_null(&columns[0], i) || pos < 0 || pos > UINT32_MAX)
+            return FAIL(err, ERR_INPUT,
+                        "position delete file: row without a usable file_path, pos");
+        deletes_add(reader->into, column_bytes(&columns[0], i), (uint32_t) pos);
+    }
+    return true;
+}
+
+static const Type type_string = {.kind = TYPE_STRING};
+static const Type type_int64 = {.kind = TYPE_INT64};
+
+const Field position_delete_fields[2] = {
+    {.name = {"file_path", 9}, .id = 2147483546, .required = true, .type = &type_string},
+    {.name = {"pos", 3}, .id = 2147483545, .required = true, .type = &type_int64},
+};
+
+bool
+iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    DeleteReader reader = {.sink = {.block = take_deletes}, .into = into};
+    ParquetScan scan = {.fields = position_delete_fields, .field_count = 2, .sink = &reader.sink};
+
+    TRY(iceberg_local_file(table, arena, file->path, &scan.path, err));
+    if (!duck_scan_parquet(table->sink->duck, &scan, err))
+        return WRAP(err, "%.*s", STR_ARG(file->path));
+    return true;
+}
+
+/* --- key index ----------------------------------------------------------------------------------
+ */
+
+typedef struct KeyReader {
+    RowSink sink;
+    const TableSchema *schema;
+    IndexBuild *build;
+    Column *view; /* laid out like schema->columns; only the key's are read */
+    Buf keys;
+    Buf scratch;
+    int field_count;
+    const int *columns; /* field -> index into schema->columns */
+} KeyReader;
+
+static bool
+take_keys(RowSink *sink, const Column *columns, size_t rows, int64_t first_row, Error *err)
+{
+    KeyReader *reader = (KeyReader *) (void *) sink;
+
+    (void) first_row;
+    for (int f = 0; f < reader->field_count; f++)
+        reader->view[reader->columns[f]] = columns[f];
+    buf_reset(&reader->keys);
+    for (size_t row = 0; row < rows; row++)
+        BUF_PUSH(&reader->keys, Hash128,
+                 key_hash(reader->schema, reader->view, row, &reader->scratch));
+    return index_build_add(reader->build, (const Hash128 *) (const void *) reader->keys.ptr, rows,
+                           err);
+}
+
+/* Read the key columns of a data file that the index lacks: the way back after a lost state folder.
+ */
+static bool
+index_data_file(IcebergTable *table, const DataFile *file, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const TableSchema *schema = table->base.schema;
+    bool full = schema->key_mode == KEY_FULL_ROW;
+    int count = full ? schema->column_count : schema->key_count;
+    Field *fields = ARENA_ARRAY(arena, Field, (size_t) count);
+    int *columns = ARENA_ARRAY(arena, int, (size_t) count);
+    KeyReader reader = {.sink = {.block = take_keys}, .schema = schema, .field_count = count};
+    ParquetScan scan = {.fields = fields, .field_count = count, .sink = &reader.sink};
+
+    for (int i = 0; i < count; i++) {
+        columns[i] = full ? i : schema->key[i];
+        fields[i] = schema->columns[columns[i]].field;
+    }
+    reader.columns = columns;
+    reader.view = ARENA_ARRAY(arena, Column, (size_t) schema->column_count);
+    TRY(iceberg_local_file(table, arena, file->path, &scan.path, err));
+    TRY(index_build_begin(table->index, file->path, &reader.build, err));
+
+    bool read = duck_scan_parquet(table->sink->duck, &scan, err);
+
+    buf_done(&reader.keys);
+    buf_done(&reader.scratch);
+    if (!read) {
+        index_build_abort(reader.build);
+        return WRAP(err, "key index: %.*s", STR_ARG(file->path));
+    }
+    return index_build_end(reader.build, err);
+}
+
+static bool
+open_index(IcebergTable *table, Error *err)
+{
+    index_close(table->index);
+    table->index = NULL;
+    if (table->base.schema->key_mode == KEY_NONE)
+        return true;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    const char *folder = arena_printf(arena, "%s/index/%.*s", table->sink->state_folder,
+                                      STR_ARG(table->metadata->table_uuid));
+
+    TRY(iceberg_make_folders(arena, arena_printf(arena, "%s/x", folder), err));
+    return index_open(folder, arena_str(arena, table->metadata->table_uuid).ptr, &table->index,
+                      err);
+}
+
+/* --- the whole ----------------------------------------------------------------------------------
+ */
+
+void
+iceberg_pending_reset(Pending *pending)
+{
+    if (pending->arena == NULL)
+        pending->arena = arena_new();
+    else
+        arena_reset(pending->arena);
+    if (pending->deletes == NULL)
+        pending->deletes = deletes_new();
+    else
+        deletes_clear(pending->deletes);
+    buf_reset(&pending->files);
+    pending->truncated = false;
+    pending->numeric_changed = false;
+    pending->any = false;
+}
+
+bool
+iceberg_table_manifests(IcebergTable *table, Error *err)
+{
+    Arena *arena = table->arena;
+    const Snapshot *snapshot = metadata_current_snapshot(table->metadata);
+
+    table->manifest_count = 0;
+    table->manifests = NULL;
+    if (snapshot == NULL)
+        return true;
+
+    AUTO_BUF Buf bytes = {0};
+
+    TRY(read_object(table, arena, snapshot->manifest_list, &bytes, err));
+    if (!manifest_list_read(arena, buf_view(&bytes), &table->manifests, &table->manifest_count,
+                            err))
+        return WRAP(err, "%.*s", STR_ARG(snapshot->manifest_list));
+    return true;
+}
+
+/* The live delete files of the current snapshot, checked to be of a kind we understand. */
+static bool
+list_deletes(IcebergTable *table, Error *err)
+{
+    AUTO_BUF Buf live = {0};
+
+    arena_reset(table->delete_arena);
+    TRY(iceberg_live_files(table, table->delete_arena, true, &live, err));
+    table->live_delete_count = BUF_COUNT(&live, ManifestEntry);
+    table->live_deletes = ARENA_ARRAY(table->delete_arena, ManifestEntry, table->live_delete_count);
+    if (table->live_delete_count > 0)
+        memcpy(table->live_deletes, live.ptr, live.len);
+    for (size_t i = 0; i < table->live_delete_count; i++) {
+        const DataFile *file = &table->live_deletes[i].file;
+
+        if (file->content != CONTENT_POSITION_DELETES || !str_eqc(file->format, "PARQUET"))
+            return FAIL(err, ERR_INPUT,
+                        "the table has %s (%.*s), which walberg does not write\n"
+                        "hint: another writer made them; compact the table with that writer first",
+                        file->content == CONTENT_EQUALITY_DELETES ? "equality deletes"
+                                                                  : "deletes of another format",
+                        STR_ARG(file->path));
+    }
+    return true;
+}
+
+/* The delete files again, with the rows they delete; what is pending stays deleted. */
+bool
+iceberg_table_deletes(IcebergTable *table, Error *err)
+{
+    TRY(list_deletes(table, err));
+    deletes_clear(table->deletes);
+    deletes_merge(table->deletes, table->pending.deletes);
+    for (size_t i = 0; i < table->live_delete_count; i++)
+        TRY(iceberg_read_deletes(table, table->deletes, &table->live_deletes[i].file, err));
+    return true;
+}
+
+static int
+by_path(const void *a, const void *b)
+{
+    return str_cmp(((const ManifestEntry *) a)->file.path, ((const ManifestEntry *) b)->file.path);
+}
+
+/* The index holds exactly the live data files: what left the table is forgotten, what it lacks is
+ * read from the files. */
+static bool
+load_keys(IcebergTable *table, Error *err)
+{
+    AUTO_ARENA Arena *scratch = arena_new();
+    AUTO_BUF Buf live = {0};
+
+    TRY(open_index(table, err));
+    if (table->index == NULL)
+        return true;
+    TRY(iceberg_live_files(table, scratch, false, &live, err));
+
+    size_t count = BUF_COUNT(&live, ManifestEntry);
+
+    if (count > 0)
+        qsort(live.ptr, count, sizeof(ManifestEntry), by_path);
+    for (int f = 0; f < (int) index_stats(table->index).files; f++) {
+        ManifestEntry probe = {.file.path = index_file_name(table->index, f)};
+
+        if (probe.file.path.len > 0 &&
+            (count == 0 || bsearch(&probe, live.ptr, count, sizeof probe, by_path) == NULL))
+            index_remove_file(table->index, probe.file.path);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const DataFile *file = &BUF_AT(&live, ManifestEntry, i).file;
+
+        if (!index_has_file(table->index, file->path))
+            TRY(index_data_file(table, file, err));
+    }
+    return index_save(table->index, err);
+}
+
+int64_t
+iceberg_summary_number(const Snapshot *snapshot, const char *key)
+{
+    Str text = snapshot == NULL ? STR_NULL : property_get(&snapshot->summary, key);
+    int64_t value = 0;
+
+    for (size_t i = 0; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
+        value = value * 10 + (text.ptr[i] - '0');
+    return value;
+}
+
+/* Property "walberg.numeric.<column>" = "12,4" or "text". */
+static void
+load_numerics(IcebergTable *table)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const TableSchema *schema = table->base.schema;
+
+    for (int i = 0; i < schema->column_count; i++) {
+        const SchemaColumn *column = &schema->columns[i];
+        NumericWidth *width = &table->numerics[i];
+        const char *key = arena_printf(arena, "walberg.numeric.%.*s", STR_ARG(column->field.name));
+        Str value = property_get(&table->metadata->properties, key);
+
+        *width = (NumericWidth){.tracked = column->field.type->kind == TYPE_STRING &&
+                                           strcmp(column->pg_type, "numeric") == 0};
+        if (value.ptr == NULL)
+            continue;
+
+        char *end;
+        const char *text = arena_str(arena, value).ptr;
+
+        width->not_finite = str_eqc(value, "text");
+        width->integer_digits = (int) strtol(text, &end, 10);
+        width->scale = *end == ',' ? (int) strtol(end + 1, NULL, 10) : 0;
+    }
+}
+
+static bool
+use_metadata(IcebergTable *table, Error *err)
+{
+    const TableMetadata *metadata = table->metadata;
+    Str pipeline = property_get(&metadata->properties, "cdc.pipeline");
+    Str position = property_get(&metadata->properties, "cdc.position");
+    const Snapshot *snapshot = metadata_current_snapshot(metadata);
+
+    if (!str_eqc(pipeline, table->sink->pipeline))
+        return FAIL(err, ERR_INPUT,
+                    "the lake table belongs to %s%.*s\n"
+                    "hint: give it another name in the lake: tables.%s.name, or another namespace",
+                    pipeline.ptr == NULL ? "somebody else" : "pipeline ", STR_ARG(pipeline),
+                    table->base.schema->qualified);
+    if (metadata->format_version != 2)
+        return FAIL(err, ERR_INPUT, "the lake table has format version %d, this walberg writes 2",
+                    metadata->format_version);
+    if (metadata->specs[0].field_count > 0 || metadata->spec_count > 1)
+        return FAIL(err, ERR_INPUT,
+                    "the lake table is partitioned, this walberg writes "
+                    "unpartitioned tables");
+    table->base.position = POSITION_NONE;
+    if (position.ptr != NULL)
+        TRY(position_parse(position, &table->base.position, err));
+    table->base.rows = iceberg_summary_number(snapshot, "total-records") -
+                       iceberg_summary_number(snapshot, "total-position-deletes");
+    table->base.last_commit_us = snapshot == NULL ? 0 : snapshot->timestamp_ms * 1000;
+    return true;
+}
+
+bool
+iceberg_table_load(IcebergTable *table, Error *err)
+{
+    Arena *arena = arena_new();
+    Arena *old = table->arena;
+    bool found = false;
+
+    iceberg_pending_reset(&table->pending);
+    buf_reset(&table->bulk_rejects);
+    table->arena = arena;
+    arena_free(old);
+    TRY(catalog_load(table->sink->catalog, arena, &table->name, &table->current, &found, err));
+    if (!found)
+        return FAIL(
+            err, ERR_INPUT,
+            "the lake table is gone\nhint: somebody dropped it; copy it again: walberg resync %s",
+            table->base.lake_name);
+    TRY(metadata_parse(arena, table->current.metadata, &table->metadata, err));
+    TRY(iceberg_table_manifests(table, err));
+    TRY(use_metadata(table, err));
+    load_numerics(table);
+    TRY(iceberg_table_deletes(table, err));
+    return load_keys(table, err);
+}
+
+/* "1:1,2:3": field id and attnum of each column, so that renames are seen as renames. */
+static Str
+attnum_property(Arena *arena, const TableSchema *schema)
+{
+    AUTO_BUF Buf text = {0};
+
+    for (int i = 0; i < schema->column_count; i++)
+        buf_printf(&text, "%s%d:%d", i > 0 ? "," : "", schema->columns[i].field.id,
+                   schema->columns[i].attnum);
+    return arena_str(arena, buf_view(&text));
+}
+
+/* Whether values of both types are stored alike: Iceberg knows no JSON, it is a string there. The
+ * depth of types is bounded by TYPE_DEPTH_MAX. */
+static bool
+stored_alike(const Type *a, const Type *b)
+{
+    TypeKind x = a->kind == TYPE_JSON ? TYPE_STRING : a->kind;
+    TypeKind y = b->kind == TYPE_JSON ? TYPE_STRING : b->kind;
+    bool alike = x == y && a->field_count == b->field_count && a->precision == b->precision &&
+                 a->scale == b->scale;
+
+    for (int i = 0; i < a->field_count && alike; i++)
+        alike = str_eq(a->fields[i].name, b->fields[i].name) &&
+                a->fields[i].id == b->fields[i].id &&
+                stored_alike(a->fields[i].type, b->fields[i].type);
+    return alike;
+}
+
+/* Field ids of the lake for the columns of the source, found by name; what differs is a schema
+ * change that happened while nobody looked. */
+bool
+iceberg_check_shape(IcebergTable *table, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const TableSchema *schema = table->base.schema;
+    const IcebergSchema *lake = metadata_current_schema(table->metadata);
+    const IcebergSchema *source = iceberg_schema_from_table(arena, schema, 0);
+    Str attnums = property_get(&table->metadata->properties, "walberg.attnums");
+    int different = -1;
+
+    for (int i = 0; i < schema->column_count && i < lake->field_count && different < 0; i++)
+        if (!str_eq(lake->fields[i].name, source->fields[i].name) ||
+            lake->fields[i].id != source->fields[i].id ||
+            !stored_alike(lake->fields[i].type, source->fields[i].type))
+            different = i;
+    if (different >= 0)
+        return FAIL(
+            err, ERR_INPUT,
+            "column %.*s of the source is not column %.*s of the lake: the table changed its "
+            "shape\nhint: copy it again: walberg resync %s",
+            STR_ARG(source->fields[different].name), STR_ARG(lake->fields[different].name),
+            table->base.lake_name);
+    if (lake->field_count != schema->column_count ||
+        !str_eq(attnums, attnum_property(arena, schema)))
+        return FAIL(err, ERR_INPUT,
+                    "the source has %d columns, the lake %d: the table changed its shape\n"
+                    "hint: copy it again: walberg resync %s",
+                    schema->column_count, lake->field_count, table->base.lake_name);
+    return true;
+}
+
+bool
+iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_BUF Buf json = {0};
+    char uuid[37];
+    PropertyList properties = {0};
+    CatalogTable made;
+
+    random_uuid(uuid);
+    properties =
+        property_set(arena, &properties, STR("cdc.pipeline"), str_of(table->sink->pipeline));
+    properties =
+        property_set(arena, &properties, STR("walberg.attnums"), attnum_property(arena, schema));
+    properties =
+        property_set(arena, &properties, STR("write.parquet.compression-codec"), STR("zstd"));
+
+    TableCreate create = {
+        .uuid = uuid,
+        .location = catalog_location(table->sink->catalog, arena, &table->name),
+        .schema = iceberg_schema_from_table(arena, schema, 0),
+        .now_ms = clock_wall_us() / 1000,
+        .properties = properties,
+    };
+
+    metadata_write(metadata_create(arena, &create), &json);
+    TRY(FAULT("sink.create_table", err));
+    return catalog_create(table->sink->catalog, arena, &table->name, buf_view(&json), &made, err);
+}

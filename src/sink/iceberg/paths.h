@@ -1,0 +1,13 @@
+/* paths.h - where this sink keeps files on the local disk. */
+#ifndef SINK_ICEBERG_PATHS_H
+#define SINK_ICEBERG_PATHS_H
+
+#include "sink/iceberg/sink.h"
+
+/* <state>/cache/<key>: the local copy of a remote object. */
+const char *iceberg_cache_path(const IcebergSink *sink, Arena *arena, const char *key);
+
+/* Make the folders above a path (mode 0700 below the state folder's parents). */
+bool iceberg_make_folders(Arena *arena, const char *path, Error *err) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,255 @@
+/* rejects.c - the table _walberg.rejects: every value that its column could not hold.
+ *
+ * An ordinary table of this sink, written by inserts only. The stream's rejects are gathered in a
+ * batch and committed before the tables of the epoch, with the epoch's position: when the stream is
+ * replayed, records of transactions that the rejects table already has are dropped, whatever the
+ * data tables still lack. Rejects of an initial copy are written by the copying threads as files of
+ * their own, and join the rejects table when the copied table is committed. */
+#include <assert.h>
+
+#include "base/log.h"
+#include "batch/fold.h"
+#include "sink/iceberg/sink.h"
+
+typedef struct RejectColumn {
+    const char *name;
+    TypeKind kind;
+    const char *pg_type;
+} RejectColumn;
+
+static const RejectColumn reject_columns[] = {
+    {"position", TYPE_STRING, "pg_lsn"},
+    {"commit_time", TYPE_TIMESTAMPTZ, "timestamp with time zone"},
+    {"schema", TYPE_STRING, "name"},
+    {"table", TYPE_STRING, "name"},
+    {"key", TYPE_JSON, "json"},
+    {"column", TYPE_STRING, "name"},
+    {"type", TYPE_STRING, "text"},
+    {"value", TYPE_STRING, "text"},
+    {"reason", TYPE_STRING, "text"},
+};
+
+enum { REJECT_COLUMN_COUNT = sizeof reject_columns / sizeof reject_columns[0] };
+
+static const TableSchema *
+rejects_schema(void)
+{
+    Arena *arena;
+    TableSchema *schema = schema_new(&arena);
+
+    schema->schema_name = STR("_walberg");
+    schema->table_name = STR("rejects");
+    schema->qualified = "_walberg.rejects";
+    schema->identity = IDENTITY_NOTHING;
+    schema->key_mode = KEY_NONE;
+    schema->column_count = REJECT_COLUMN_COUNT;
+    schema->columns = ARENA_ARRAY(arena, SchemaColumn, REJECT_COLUMN_COUNT);
+    for (int i = 0; i < REJECT_COLUMN_COUNT; i++) {
+        Type *type = ARENA_NEW(arena, Type);
+
+        type->kind = reject_columns[i].kind;
+        schema->columns[i] = (SchemaColumn){
+            .field = {.name = str_of(reject_columns[i].name), .type = type},
+            .attnum = i + 1,
+            .pg_type = reject_columns[i].pg_type,
+        };
+    }
+    schema_assign_ids(schema);
+    return schema;
+}
+
+static bool
+attach_rejects(IcebergSink *sink, Error *err)
+{
+    if (sink->rejects != NULL)
+        return true;
+
+    const TableSchema *schema = rejects_schema();
+    TableName name = {.space = STR("_walberg"), .name = STR("rejects")};
+    bool done = iceberg_attach_named(sink, schema, &name, &sink->rejects, err);
+
+    schema_unref(schema);
+    if (!done)
+        return WRAP(err, "table _walberg.rejects");
+    return true;
+}
+
+static Str
+reject_text(const Batch *batch, Span span)
+{
+    return (Str){.ptr = batch->reject_bytes.ptr + span.offset, .len = span.length};
+}
+
+/* One row of the rejects table. */
+static void
+append_reject(Batch *into, const Batch *batch, const Reject *reject)
+{
+    const TableSchema *schema = batch->schema;
+    const SchemaColumn *column = &schema->columns[reject->column];
+    char position[POSITION_TEXT_SIZE];
+    int c = 0;
+    uint8_t live = 0;
+
+    column_append_bytes(&into->columns[c++], str_of(position_format(reject->position, position)));
+    if (reject->commit_time_us == 0)
+        column_append_null(&into->columns[c++]);
+    else
+        column_append_fixed(&into->columns[c++], &reject->commit_time_us);
+    column_append_bytes(&into->columns[c++], schema->schema_name);
+    column_append_bytes(&into->columns[c++], schema->table_name);
+    if (reject->key.length == 0)
+        column_append_null(&into->columns[c++]);
+    else
+        column_append_bytes(&into->columns[c++], reject_text(batch, reject->key));
+    column_append_bytes(&into->columns[c++], column->field.name);
+    column_append_bytes(&into->columns[c++], str_of(column->pg_type));
+    column_append_bytes(&into->columns[c++], reject_text(batch, reject->value));
+    column_append_bytes(&into->columns[c++], reject_text(batch, reject->reason));
+    assert(c == REJECT_COLUMN_COUNT);
+    BUF_PUSH(&into->dead, uint8_t, live);
+    into->rows++;
+}
+
+/* The rejects of `batch` as rows of the rejects table; those at or before `done` are there already.
+ */
+static Batch *
+reject_rows(const TableSchema *schema, const Batch *batch, Position done)
+{
+    Batch *rows = batch_new(schema, false);
+
+    for (size_t i = 0; i < BUF_COUNT(&batch->rejects, Reject); i++) {
+        const Reject *reject = &BUF_AT(&batch->rejects, Reject, i);
+
+        if (reject->position >= done)
+            append_reject(rows, batch, reject);
+    }
+    batch_seal(rows);
+    return rows;
+}
+
+static void
+log_first_reject(IcebergTable *table, const Batch *batch)
+{
+    const Reject *reject = &BUF_AT(&batch->rejects, Reject, 0);
+    const SchemaColumn *column = &batch->schema->columns[reject->column];
+
+    if (table->base.rejects == 0)
+        log_warn("value rejected", LOG_STR("table", table->base.lake_name),
+                 LOG_VIEW("column", column->field.name), LOG_STR("type", column->pg_type),
+                 LOG_VIEW("reason", reject_text(batch, reject->reason)),
+                 LOG_STR("recorded", "_walberg.rejects"));
+    table->base.rejects += (int64_t) BUF_COUNT(&batch->rejects, Reject);
+}
+
+bool
+iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err)
+{
+    IcebergSink *sink = table->sink;
+
+    if (BUF_COUNT(&batch->rejects, Reject) == 0)
+        return true;
+    log_first_reject(table, batch);
+    TRY(attach_rejects(sink, err));
+
+    Batch *rows = reject_rows(sink->rejects->base.schema, batch, sink->rejects->base.position);
+    bool done = rows->rows == 0 || iceberg_write(&sink->base, &sink->rejects->base, rows, err);
+
+    batch_free(rows);
+    return done;
+}
+
+bool
+iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time_us, Error *err)
+{
+    if (sink->rejects == NULL || !sink->rejects->pending.any)
+        return true;
+    if (!iceberg_commit_pending(sink->rejects, position, commit_time_us, err))
+        return WRAP(err, "table _walberg.rejects");
+    return true;
+}
+
+/* --- the initial copy ---------------------------------------------------------------------------
+ */
+
+typedef struct RejectSource {
+    RowSource source;
+    const Batch *rows;
+    bool given;
+} RejectSource;
+
+static bool
+next_rejects(RowSource *source, RowBlock *out_block, Error *err)
+{
+    RejectSource *from = (RejectSource *) (void *) source;
+
+    (void) err;
+    *out_block =
+        (RowBlock){.columns = from->rows->columns, .rows = from->given ? 0 : from->rows->rows};
+    from->given = true;
+    return true;
+}
+
+static bool
+write_reject_file(IcebergTable *rejects, IcebergTable *table, const Batch *rows, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    RejectSource source = {.source = {.next = next_rejects}, .rows = rows};
+    FileWrite write = {
+        .key = iceberg_data_key(rejects, arena, "data"),
+        .fields = iceberg_table_fields(rejects, arena),
+        .field_count = REJECT_COLUMN_COUNT,
+        .rows = &source.source,
+        .content = CONTENT_DATA,
+    };
+    DataFile file;
+
+    TRY(iceberg_write_file(rejects, arena, &write, &file, err));
+    pthread_mutex_lock(&table->sink->lock);
+
+    DataFile kept = iceberg_copy_file(table->pending.arena, &file);
+
+    BUF_PUSH(&table->bulk_rejects, DataFile, kept);
+    pthread_mutex_unlock(&table->sink->lock);
+    return true;
+}
+
+bool
+iceberg_bulk_rejects(IcebergTable *table, const Batch *batch, Error *err)
+{
+    if (BUF_COUNT(&batch->rejects, Reject) == 0)
+        return true;
+    pthread_mutex_lock(&table->sink->lock);
+    log_first_reject(table, batch);
+
+    bool attached = attach_rejects(table->sink, err);
+
+    pthread_mutex_unlock(&table->sink->lock);
+    if (!attached)
+        return false;
+
+    Batch *rows = reject_rows(table->sink->rejects->base.schema, batch, POSITION_NONE);
+    bool done = write_reject_file(table->sink->rejects, table, rows, err);
+
+    batch_free(rows);
+    return done;
+}
+
+bool
+iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
+{
+    size_t count = BUF_COUNT(&table->bulk_rejects, DataFile);
+
+    if (count == 0)
+        return true;
+    assert(sink->rejects != NULL && !sink->rejects->pending.any);
+    for (size_t i = 0; i < count; i++) {
+        DataFile file = iceberg_copy_file(sink->rejects->pending.arena,
+                                          &BUF_AT(&table->bulk_rejects, DataFile, i));
+
+        BUF_PUSH(&sink->rejects->pending.files, DataFile, file);
+    }
+    sink->rejects->pending.any = true;
+    TRY(iceberg_rejects_commit(sink, POSITION_NONE, 0, err));
+    buf_reset(&table->bulk_rejects);
+    return true;
+}

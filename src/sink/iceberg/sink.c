@@ -1,0 +1,261 @@
+/* sink.c - open, attach, state object. */
+#include "sink/iceberg/sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "sink/iceberg/paths.h"
+
+static const int64_t HOUR_MS = 3600000;
+
+static StoreOptions
+store_options(const Config *config, Cancel *cancel)
+{
+    return (StoreOptions){
+        .endpoint = config->s3_endpoint,
+        .region = config->s3_region,
+        .path_style = config->s3_path_style,
+        .access_key_id = config->s3_access_key_id,
+        .secret_access_key = config->s3_secret_access_key,
+        .session_token = config->s3_session_token,
+        .ca_file = config->s3_ca_file,
+        .cancel = cancel,
+    };
+}
+
+static void
+sink_done(Sink *base)
+{
+    IcebergSink *sink = (IcebergSink *) (void *) base;
+
+    for (size_t i = 0; i < sink->table_count; i++)
+        iceberg_table_free(sink->tables[i]);
+    free((void *) sink->tables);
+    duck_close(sink->duck);
+    catalog_close(sink->catalog);
+    store_close(sink->store);
+    pthread_mutex_destroy(&sink->lock);
+    arena_free(sink->arena);
+    free(sink);
+}
+
+static bool
+open_parts(IcebergSink *sink, Error *err)
+{
+    StoreOptions store = store_options(sink->config, sink->cancel);
+    DuckOptions duck = {.memory_bytes_max = sink->config->memory, .threads = 1};
+
+    TRY(store_open(sink->config->warehouse, &store, &sink->store, err));
+    TRY(catalog_open(sink->config->catalog_type, sink->store, &sink->catalog, err));
+    return duck_open(&duck, &sink->duck, err);
+}
+
+static bool
+open_sink(const SinkOptions *options, Sink **out_sink, Error *err)
+{
+    IcebergSink *sink = xcalloc(1, sizeof *sink);
+
+    sink->base.ops = &iceberg_sink_ops;
+    sink->arena = arena_new();
+    sink->config = options->config;
+    sink->pipeline = options->config->pipeline;
+    sink->state_folder = options->config->state;
+    sink->database = arena_strdup(sink->arena, options->database);
+    sink->cancel = options->cancel;
+    sink->retention = (Retention){
+        .keep_all_ms = HOUR_MS,
+        .keep_hourly_ms = 5 * 24 * HOUR_MS,
+        .snapshots_max = 500,
+        .metadata_log_max = 100,
+    };
+    pthread_mutex_init(&sink->lock, NULL);
+    random_uuid(sink->run_id);
+    if (!open_parts(sink, err)) {
+        sink_done(&sink->base);
+        return false;
+    }
+    *out_sink = &sink->base;
+    return true;
+}
+
+/* --- tables -------------------------------------------------------------------------------------
+ */
+
+void
+iceberg_table_free(IcebergTable *table)
+{
+    if (table == NULL)
+        return;
+    index_close(table->index);
+    deletes_free(table->deletes);
+    deletes_free(table->pending.deletes);
+    buf_done(&table->pending.files);
+    buf_done(&table->bulk_rejects);
+    arena_free(table->pending.arena);
+    arena_free(table->delete_arena);
+    arena_free(table->arena);
+    schema_unref(table->base.schema);
+    free(table->base.lake_name);
+    free(table->numerics);
+    arena_free(table->own);
+    free(table);
+}
+
+static IcebergTable *
+table_new(IcebergSink *sink, const TableSchema *schema, const TableName *name)
+{
+    IcebergTable *table = xcalloc(1, sizeof *table);
+
+    table->own = arena_new();
+    table->sink = sink;
+    table->base.schema = schema_ref(schema);
+    table->name = (TableName){.space = arena_str(table->own, name->space),
+                              .name = arena_str(table->own, name->name)};
+    table->base.lake_name =
+        xstrdup(arena_printf(table->own, "%.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name)));
+    table->prefix =
+        store_key(sink->store, table->own, catalog_location(sink->catalog, table->own, name));
+    table->deletes = deletes_new();
+    table->delete_arena = arena_new();
+    table->numerics = xcalloc((size_t) schema->column_count, sizeof *table->numerics);
+    iceberg_pending_reset(&table->pending);
+    return table;
+}
+
+bool
+iceberg_attach_named(IcebergSink *sink, const TableSchema *schema, const TableName *name,
+                     IcebergTable **out_table, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    CatalogTable found_table;
+    bool found;
+    IcebergTable *table = table_new(sink, schema, name);
+    bool done = catalog_load(sink->catalog, arena, name, &found_table, &found, err) &&
+                (found || iceberg_table_create(table, schema, err)) &&
+                iceberg_table_load(table, err) && iceberg_check_shape(table, err);
+
+    if (!done) {
+        iceberg_table_free(table);
+        return false;
+    }
+    sink->tables =
+        xrealloc((void *) sink->tables, (sink->table_count + 1) * sizeof(IcebergTable *));
+    sink->tables[sink->table_count++] = table;
+    *out_table = table;
+    return true;
+}
+
+/* {schema}, {database} and {pipeline} of the namespace template; config_load() knows no others. */
+static Str
+expand_namespace(const IcebergSink *sink, const TableSchema *schema, Arena *arena)
+{
+    AUTO_BUF Buf out = {0};
+    const char *at = sink->config->iceberg_namespace;
+
+    while (*at != '\0') {
+        if (strncmp(at, "{schema}", 8) == 0) {
+            buf_str(&out, schema->schema_name);
+            at += 8;
+        } else if (strncmp(at, "{database}", 10) == 0) {
+            buf_cstr(&out, sink->database);
+            at += 10;
+        } else if (strncmp(at, "{pipeline}", 10) == 0) {
+            buf_cstr(&out, sink->pipeline);
+            at += 10;
+        } else {
+            buf_byte(&out, (uint8_t) *at++);
+        }
+    }
+    return arena_str(arena, buf_view(&out));
+}
+
+static bool
+attach(Sink *base, const TableSchema *schema, SinkTable **out_table, Error *err)
+{
+    IcebergSink *sink = (IcebergSink *) (void *) base;
+    AUTO_ARENA Arena *arena = arena_new();
+    TableRule rule =
+        config_table_rule(sink->config, arena, schema->schema_name, schema->table_name);
+    TableName name = {
+        .space = expand_namespace(sink, schema, arena),
+        .name = rule.name != NULL ? str_of(rule.name) : schema->table_name,
+    };
+    IcebergTable *table;
+
+    for (size_t i = 0; i < sink->table_count; i++)
+        if (str_eq(sink->tables[i]->name.space, name.space) &&
+            str_eq(sink->tables[i]->name.name, name.name))
+            return FAIL(err, ERR_INPUT,
+                        "%s already goes to the lake table %s\n"
+                        "hint: give one of them another name: tables.%s.name",
+                        sink->tables[i]->base.schema->qualified, sink->tables[i]->base.lake_name,
+                        schema->qualified);
+    TRY(FAULT("sink.attach", err));
+    TRY(iceberg_attach_named(sink, schema, &name, &table, err));
+    *out_table = &table->base;
+    return true;
+}
+
+static bool
+abandon(Sink *base, SinkTable *table, Error *err)
+{
+    (void) base;
+    return iceberg_table_load((IcebergTable *) (void *) table, err);
+}
+
+/* --- state object -------------------------------------------------------------------------------
+ */
+
+static const char *
+state_key(const IcebergSink *sink, Arena *arena)
+{
+    return arena_printf(arena, "_walberg/%s.json", sink->pipeline);
+}
+
+static bool
+state_load(Sink *base, Buf *out, bool *out_found, Error *err)
+{
+    IcebergSink *sink = (IcebergSink *) (void *) base;
+    AUTO_ARENA Arena *arena = arena_new();
+
+    sink->state_version = (StoreVersion){0};
+    return store_get(sink->store, state_key(sink, arena), out, out_found, &sink->state_version,
+                     err);
+}
+
+static bool
+state_swap(Sink *base, Str state, Error *err)
+{
+    IcebergSink *sink = (IcebergSink *) (void *) base;
+    AUTO_ARENA Arena *arena = arena_new();
+    bool swapped;
+    StoreVersion version;
+
+    TRY(FAULT("sink.state", err));
+    TRY(store_put_match(sink->store, state_key(sink, arena), &sink->state_version, state, &swapped,
+                        &version, err));
+    if (!swapped)
+        return FAIL(err, ERR_CONFLICT,
+                    "%s/%s was written by another process\n"
+                    "hint: only one process may run pipeline %s; stop the other one",
+                    sink->store->base_uri, state_key(sink, arena), sink->pipeline);
+    sink->state_version = version;
+    return true;
+}
+
+const SinkOps iceberg_sink_ops = {
+    .name = "iceberg",
+    .open = open_sink,
+    .attach = attach,
+    .write = iceberg_write,
+    .commit = iceberg_commit,
+    .abandon = abandon,
+    .bulk_load = iceberg_bulk_load,
+    .bulk_commit = iceberg_bulk_commit,
+    .state_load = state_load,
+    .state_swap = state_swap,
+    .close = sink_done,
+};

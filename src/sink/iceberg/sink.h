@@ -1,0 +1,192 @@
+/* sink.h - the Iceberg sink's own nouns, shared by the files of this folder.
+ *
+ *   sink.c      open, attach, state object
+ *   load.c      what the lake has of a table: metadata, live files, deletes, key index
+ *   write.c     a batch -> patches, deletes by position, a data file
+ *   commit.c    the one atomic step, and what to do when it is contested or its outcome unknown
+ *   manifests.c the manifests of the next snapshot
+ *   bulk.c      the initial copy, on several threads
+ *   rejects.c   _walberg.rejects
+ *
+ * A table between two commits:
+ *
+ *     metadata, manifests      as of the last commit
+ *     deletes                  every deleted row of every live file, uncommitted ones included
+ *     index                    key -> rows of live files, uncommitted ones included
+ *     pending                  data files written and rows deleted since the last commit
+ *
+ * When a commit fails for good, the table is loaded again from the catalog: nothing uncommitted is
+ * worth keeping, the source sends it again. */
+#ifndef SINK_ICEBERG_SINK_H
+#define SINK_ICEBERG_SINK_H
+
+#include <pthread.h>
+
+#include "catalog/catalog.h"
+#include "duck/parquet.h"
+#include "iceberg/deletes.h"
+#include "iceberg/index.h"
+#include "iceberg/manifest.h"
+#include "iceberg/metrics.h"
+#include "iceberg/snapshot.h"
+#include "sink/sink.h"
+
+typedef struct IcebergTable IcebergTable;
+
+typedef struct IcebergSink {
+    Sink base;
+    const Config *config;
+    const char *pipeline;
+    const char *database;
+    const char *state_folder;
+    Cancel *cancel;
+    Store *store;
+    Catalog *catalog;
+    Duck *duck;
+    Retention retention;
+    pthread_mutex_t lock; /* pending files and key indexes of all tables, for bulk loads */
+    size_t table_count;
+    IcebergTable **tables;
+    IcebergTable *rejects; /* NULL until the first reject */
+    StoreVersion state_version;
+    int64_t file_number; /* names of data files: unique within run_id */
+    char run_id[37];
+    Arena *arena; /* process lifetime */
+} IcebergSink;
+
+/* What was written since the last commit. DataFiles live in `arena`. */
+typedef struct Pending {
+    Arena *arena;
+    Buf files;        /* DataFile, data files only */
+    Deletes *deletes; /* rows to delete with the next commit */
+    bool truncated;
+    bool numeric_changed; /* walberg.numeric.* properties are wider */
+    bool any;
+} Pending;
+
+/* Widest values of a bare numeric column so far. */
+typedef struct NumericWidth {
+    bool tracked;
+    bool not_finite; /* NaN or an infinity was seen: only text can show it */
+    int integer_digits;
+    int scale;
+} NumericWidth;
+
+struct IcebergTable {
+    SinkTable base;
+    IcebergSink *sink;
+    TableName name;
+    Arena *arena; /* of what the last load or commit knows; replaced by the next one */
+    CatalogTable current;
+    const char *prefix; /* store key of the table's folder */
+    TableMetadata *metadata;
+    size_t manifest_count;
+    ManifestFile *manifests; /* of the current snapshot */
+    Deletes *deletes;
+    Arena *delete_arena; /* of live_deletes */
+    size_t live_delete_count;
+    ManifestEntry *live_deletes; /* live delete files: few, they are merged in tiers */
+    Index *index;                /* NULL under KEY_NONE */
+    NumericWidth *numerics;      /* per column */
+    Pending pending;
+    Buf bulk_rejects;     /* DataFile of the rejects table, written by copying threads */
+    Arena *own;           /* lifetime of the table: name, prefix */
+    int64_t missing_rows; /* deletes that found no row: logged once */
+};
+
+extern const SinkOps iceberg_sink_ops;
+
+/* load.c */
+
+/* Everything about the table as the catalog has it now; pending changes are dropped. */
+bool iceberg_table_load(IcebergTable *table, Error *err) WARN_UNUSED;
+/* Parts of it, for the commit loop: the manifests of table->metadata; its live delete files. */
+bool iceberg_table_manifests(IcebergTable *table, Error *err) WARN_UNUSED;
+bool iceberg_table_deletes(IcebergTable *table, Error *err) WARN_UNUSED;
+/* A counter of a snapshot's summary; 0 when absent. snapshot may be NULL. */
+int64_t iceberg_summary_number(const Snapshot *snapshot, const char *key);
+/* Whether the lake's schema and attnums are those of table->base.schema; takes over field ids. */
+bool iceberg_check_shape(IcebergTable *table, Error *err) WARN_UNUSED;
+/* Make an empty table in the lake. */
+bool iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err) WARN_UNUSED;
+/* Entries of one manifest. */
+bool iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *manifest,
+                           ManifestEntry **out_entries, size_t *out_count, Error *err) WARN_UNUSED;
+/* All live (not DELETED) entries of the current snapshot, data or deletes: ManifestEntry items
+ * into *out. */
+bool iceberg_live_files(IcebergTable *table, Arena *arena, bool deletes, Buf *out,
+                        Error *err) WARN_UNUSED;
+/* A local path with the content of a data or delete file, fetched into the cache when remote. */
+bool iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_path,
+                        Error *err) WARN_UNUSED;
+/* (file, row) of a position delete file into table->deletes. */
+bool iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file,
+                          Error *err) WARN_UNUSED;
+void iceberg_pending_reset(Pending *pending);
+
+/* write.c */
+bool iceberg_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
+
+/* Write rows as a new file of the table, durable in the store but in no snapshot yet. *out_file
+ * lives in `arena`. A file without rows is not kept: out_file->record_count is 0. */
+typedef struct FileWrite {
+    const char *key; /* in the store, from iceberg_data_key() */
+    const Field *fields;
+    int field_count;
+    RowSource *rows;
+    size_t row_bytes; /* average, to size row groups; 0: small */
+    FileContent content;
+} FileWrite;
+
+bool iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write,
+                        DataFile *out_file, Error *err) WARN_UNUSED;
+/* A new key below the table's data folder; kind ("data", "deletes") is part of the name. */
+const char *iceberg_data_key(IcebergTable *table, Arena *arena, const char *kind);
+/* Deep copy. */
+DataFile iceberg_copy_file(Arena *arena, const DataFile *file);
+const Field *iceberg_table_fields(const IcebergTable *table, Arena *arena);
+void iceberg_track_numerics(IcebergTable *table, const Batch *batch);
+/* The columns of a position delete file: file_path and pos with their reserved ids. */
+extern const Field position_delete_fields[2];
+
+/* manifests.c */
+typedef struct NextSnapshot {
+    Snapshot snapshot;
+    Buf manifest_list;   /* Avro bytes */
+    bool new_deletes;    /* delete_manifest replaces every delete manifest before */
+    Buf delete_manifest; /* Avro bytes; empty: no delete file is live any more */
+    ManifestFile delete_file;
+} NextSnapshot;
+
+void iceberg_next_done(NextSnapshot *next);
+/* Write manifests and manifest list for what is pending, on top of table->metadata. */
+bool iceberg_build_snapshot(IcebergTable *table, Arena *arena, const PropertyList *extra,
+                            NextSnapshot *next, Error *err) WARN_UNUSED;
+
+/* commit.c */
+bool iceberg_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
+                    Error *err) WARN_UNUSED;
+bool iceberg_commit_pending(IcebergTable *table, Position position, int64_t commit_time_us,
+                            Error *err) WARN_UNUSED;
+
+/* bulk.c */
+bool iceberg_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err) WARN_UNUSED;
+bool iceberg_bulk_commit(Sink *sink, SinkTable *table, Position position, Error *err) WARN_UNUSED;
+
+/* rejects.c */
+
+/* The rejects of a batch of the stream: written, visible with iceberg_rejects_commit(). */
+bool iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err) WARN_UNUSED;
+bool iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time_us,
+                            Error *err) WARN_UNUSED;
+/* Those of a batch of the initial copy, on any thread; they wait in table->bulk_rejects until
+ * iceberg_rejects_adopt() commits them. */
+bool iceberg_bulk_rejects(IcebergTable *table, const Batch *batch, Error *err) WARN_UNUSED;
+bool iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err) WARN_UNUSED;
+
+/* sink.c */
+bool iceberg_attach_named(IcebergSink *sink, const TableSchema *schema, const TableName *name,
+                          IcebergTable **out_table, Error *err) WARN_UNUSED;
+void iceberg_table_free(IcebergTable *table); /* NULL is fine */
+
+#endif

@@ -1,0 +1,550 @@
+/* write.c - a batch becomes deletes by position and a data file that no snapshot names yet.
+ *
+ * Order matters: unchanged TOAST values are read from the lake before anything is deleted there;
+ * nothing in the table changes before the data file is durable, so a failed write can be repeated.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "batch/fold.h"
+#include "sink/iceberg/paths.h"
+#include "sink/iceberg/sink.h"
+
+enum { ROW_GROUP_BYTES_MAX = 64 << 20, ROW_GROUP_ROWS_MAX = 122880, ROW_GROUP_ROWS_MIN = 2048 };
+
+/* --- files --------------------------------------------------------------------------------------
+ */
+
+/* Passes the blocks through to the writer and gathers the column metrics on the way. */
+typedef struct MeteredSource {
+    RowSource source;
+    RowSource *inner;
+    FileMetrics *metrics;
+} MeteredSource;
+
+static bool
+next_metered(RowSource *source, RowBlock *out_block, Error *err)
+{
+    MeteredSource *metered = (MeteredSource *) (void *) source;
+
+    TRY(metered->inner->next(metered->inner, out_block, err));
+    if (out_block->rows > 0)
+        file_metrics_add(metered->metrics, out_block->columns, out_block->rows, out_block->dead);
+    return true;
+}
+
+static void
+describe_file(Arena *arena, const ParquetFile *parquet, DataFile *file)
+{
+    file->format = STR("PARQUET");
+    file->record_count = parquet->rows;
+    file->file_bytes = parquet->bytes;
+    file->sort_order_id = file->content == CONTENT_DATA ? 0 : -1;
+    file->first_row_id = file->content_offset = file->content_bytes = -1;
+    file->split_count = (size_t) parquet->row_group_count;
+    file->split_offsets = parquet->row_group_offsets;
+    file->column_sizes.count = (size_t) parquet->leaf_count;
+    file->column_sizes.items = ARENA_ARRAY(arena, CountByField, (size_t) parquet->leaf_count);
+    for (int i = 0; i < parquet->leaf_count; i++)
+        file->column_sizes.items[i] = (CountByField){.field_id = parquet->leaves[i].field_id,
+                                                     .count = parquet->leaves[i].compressed_bytes};
+}
+
+/* Bring the file that was written locally to its place in the store, durably. */
+static bool
+publish_file(IcebergTable *table, Arena *arena, const char *key, const char *path, Error *err)
+{
+    IcebergSink *sink = table->sink;
+
+    TRY(FAULT("sink.file_written", err));
+    if (!store_put_file(sink->store, key, path, err))
+        return false;
+    if (store_local_path(sink->store, arena, key) != NULL)
+        return true;
+
+    /* remote: the local copy becomes the cache's, for unchanged values and queries */
+    const char *cached = iceberg_cache_path(sink, arena, key);
+
+    TRY(iceberg_make_folders(arena, cached, err));
+    if (rename(path, cached) != 0)
+        unlink(path);
+    return true;
+}
+
+static int64_t
+row_group_rows(size_t row_bytes)
+{
+    int64_t rows = row_bytes == 0 ? ROW_GROUP_ROWS_MAX : ROW_GROUP_BYTES_MAX / (int64_t) row_bytes;
+
+    if (rows > ROW_GROUP_ROWS_MAX)
+        return ROW_GROUP_ROWS_MAX;
+    return rows < ROW_GROUP_ROWS_MIN ? ROW_GROUP_ROWS_MIN
+                                     : rows / ROW_GROUP_ROWS_MIN * ROW_GROUP_ROWS_MIN;
+}
+
+const char *
+iceberg_data_key(IcebergTable *table, Arena *arena, const char *kind)
+{
+    IcebergSink *sink = table->sink;
+    int64_t number = __atomic_add_fetch(&sink->file_number, 1, __ATOMIC_RELAXED);
+
+    return arena_printf(arena, "%s/data/%s-%05" PRId64 "-%s.parquet", table->prefix, sink->run_id,
+                        number, kind);
+}
+
+static void *
+copy_items(Arena *arena, const void *items, size_t count, size_t size)
+{
+    void *copy = arena_alloc(arena, count * size);
+
+    if (count > 0)
+        memcpy(copy, items, count * size);
+    return copy;
+}
+
+DataFile
+iceberg_copy_file(Arena *arena, const DataFile *file)
+{
+    DataFile copy = *file;
+
+    copy.path = arena_str(arena, file->path);
+    copy.partition = arena_str(arena, file->partition);
+#define COPY_MAP(map)                                                                              \
+    copy.map.items = copy_items(arena, file->map.items, file->map.count, sizeof *file->map.items)
+    COPY_MAP(column_sizes);
+    COPY_MAP(value_counts);
+    COPY_MAP(null_counts);
+    COPY_MAP(nan_counts);
+    COPY_MAP(lower_bounds);
+    COPY_MAP(upper_bounds);
+#undef COPY_MAP
+    for (size_t i = 0; i < copy.lower_bounds.count; i++)
+        copy.lower_bounds.items[i].value = arena_str(arena, file->lower_bounds.items[i].value);
+    for (size_t i = 0; i < copy.upper_bounds.count; i++)
+        copy.upper_bounds.items[i].value = arena_str(arena, file->upper_bounds.items[i].value);
+    copy.split_offsets = copy_items(arena, file->split_offsets, file->split_count, sizeof(int64_t));
+    copy.equality_ids = copy_items(arena, file->equality_ids, file->equality_id_count, sizeof(int));
+    if (file->referenced_data_file.ptr != NULL)
+        copy.referenced_data_file = arena_str(arena, file->referenced_data_file);
+    return copy;
+}
+
+bool
+iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, DataFile *out_file,
+                   Error *err)
+{
+    IcebergSink *sink = table->sink;
+    FileMetrics *metrics = file_metrics_new(write->fields, write->field_count);
+    MeteredSource metered = {
+        .source = {.next = next_metered}, .inner = write->rows, .metrics = metrics};
+    const char *key = write->key;
+    const char *local = store_local_path(sink->store, arena, key);
+    const char *path = local != NULL
+                           ? arena_printf(arena, "%s.part", local)
+                           : arena_printf(arena, "%s.part", iceberg_cache_path(sink, arena, key));
+    ParquetWrite parquet_write = {
+        .path = path,
+        .fields = write->fields,
+        .field_count = write->field_count,
+        .rows = &metered.source,
+        .row_group_rows = row_group_rows(write->row_bytes),
+    };
+    ParquetFile parquet;
+    DataFile file = {.content = write->content};
+    bool done = iceberg_make_folders(arena, path, err) &&
+                duck_write_parquet(sink->duck, arena, &parquet_write, &parquet, err);
+
+    if (done && parquet.rows > 0) {
+        describe_file(arena, &parquet, &file);
+        file_metrics_finish(metrics, arena, &file);
+        file.path = str_of(store_uri(sink->store, arena, key));
+        done = publish_file(table, arena, key, path, err);
+    } else if (done) {
+        unlink(path);
+    }
+    file_metrics_free(metrics);
+    if (!done) {
+        unlink(path);
+        return false;
+    }
+    *out_file = file;
+    return true;
+}
+
+const Field *
+iceberg_table_fields(const IcebergTable *table, Arena *arena)
+{
+    const TableSchema *schema = table->base.schema;
+    Field *fields = ARENA_ARRAY(arena, Field, (size_t) schema->column_count);
+
+    for (int i = 0; i < schema->column_count; i++)
+        fields[i] = schema->columns[i].field;
+    return fields;
+}
+
+/* --- bare numeric columns -----------------------------------------------------------------------
+ */
+
+static bool
+widen(NumericWidth *width, Str text)
+{
+    size_t start = text.len > 0 && text.ptr[0] == '-' ? 1 : 0;
+    size_t dot = start;
+
+    if (start == text.len || text.ptr[start] < '0' || text.ptr[start] > '9') {
+        bool news = !width->not_finite; /* NaN, Infinity, -Infinity */
+
+        width->not_finite = true;
+        return news;
+    }
+    while (dot < text.len && text.ptr[dot] != '.')
+        dot++;
+
+    int digits = text.ptr[start] == '0' && dot == start + 1 ? 0 : (int) (dot - start);
+    int scale = dot < text.len ? (int) (text.len - dot - 1) : 0;
+    bool news = digits > width->integer_digits || scale > width->scale;
+
+    if (digits > width->integer_digits)
+        width->integer_digits = digits;
+    if (scale > width->scale)
+        width->scale = scale;
+    return news;
+}
+
+void
+iceberg_track_numerics(IcebergTable *table, const Batch *batch)
+{
+    for (int c = 0; c < table->base.schema->column_count; c++) {
+        if (!table->numerics[c].tracked)
+            continue;
+        for (size_t row = 0; row < batch->rows; row++)
+            if (!column_is_null(&batch->columns[c], row) && !BUF_AT(&batch->dead, uint8_t, row))
+                table->pending.numeric_changed |=
+                    widen(&table->numerics[c], column_bytes(&batch->columns[c], row));
+    }
+}
+
+/* --- unchanged TOAST values ---------------------------------------------------------------------
+ */
+
+typedef struct PatchPlace {
+    int file; /* ordinal in the index */
+    uint32_t row;
+    size_t patch;
+} PatchPlace;
+
+static int
+by_place(const void *a, const void *b)
+{
+    const PatchPlace *x = a;
+    const PatchPlace *y = b;
+
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* The newest live place of each key; .file is -1 where there is none. */
+static bool
+find_live(IcebergTable *table, const Hash128 *keys, size_t count, IndexHit *out_hits, Error *err)
+{
+    AUTO_BUF Buf hits = {0};
+
+    for (size_t i = 0; i < count; i++)
+        out_hits[i] = (IndexHit){.probe = i, .file = -1};
+    TRY(index_lookup(table->index, keys, count, &hits, err));
+    for (size_t i = 0; i < BUF_COUNT(&hits, IndexHit); i++) {
+        IndexHit hit = BUF_AT(&hits, IndexHit, i);
+
+        if (out_hits[hit.probe].file < 0 &&
+            !deletes_contains(table->deletes, index_file_name(table->index, hit.file), hit.row))
+            out_hits[hit.probe] = hit;
+    }
+    return true;
+}
+
+/* Read the rows of places[from..to) (one file) and put their values into the batch. */
+static bool
+patch_from_file(IcebergTable *table, Batch *batch, const PatchPlace *places, size_t count,
+                Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const Patch *patches = (const Patch *) (const void *) batch->patches.ptr;
+    const TableSchema *schema = batch->schema;
+    int *slot = ARENA_ARRAY(arena, int, (size_t) schema->column_count); /* column -> field + 1 */
+    Field *fields = ARENA_ARRAY(arena, Field, (size_t) schema->column_count);
+    int64_t *rows = ARENA_ARRAY(arena, int64_t, count);
+    ParquetPick pick = {.fields = fields, .row_numbers = rows};
+
+    for (size_t i = 0; i < count; i++) {
+        int column = patches[places[i].patch].column;
+
+        if (pick.row_count == 0 || rows[pick.row_count - 1] != places[i].row)
+            rows[pick.row_count++] = places[i].row;
+        if (slot[column] == 0) {
+            fields[pick.field_count++] = schema->columns[column].field;
+            slot[column] = pick.field_count;
+        }
+    }
+    TRY(iceberg_local_file(table, arena, index_file_name(table->index, places[0].file), &pick.path,
+                           err));
+
+    Column *values = ARENA_ARRAY(arena, Column, (size_t) pick.field_count);
+    size_t at = 0;
+
+    for (int f = 0; f < pick.field_count; f++)
+        column_init(&values[f], fields[f].type);
+
+    bool read = duck_pick_parquet(table->sink->duck, &pick, values, err);
+
+    for (size_t i = 0; i < count && read; i++) {
+        const Patch *patch = &patches[places[i].patch];
+
+        while (rows[at] != places[i].row)
+            at++;
+        column_set_copy(&batch->columns[patch->column], patch->row,
+                        &values[slot[patch->column] - 1], at);
+    }
+    for (int f = 0; f < pick.field_count; f++)
+        column_done(&values[f]);
+    return read;
+}
+
+static bool
+resolve_patches(IcebergTable *table, Batch *batch, Error *err)
+{
+    size_t count = BUF_COUNT(&batch->patches, Patch);
+
+    if (count == 0)
+        return true;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    Hash128 *keys = ARENA_ARRAY(arena, Hash128, count);
+    IndexHit *hits = ARENA_ARRAY(arena, IndexHit, count);
+    PatchPlace *places = ARENA_ARRAY(arena, PatchPlace, count);
+
+    for (size_t i = 0; i < count; i++)
+        keys[i] = BUF_AT(&batch->patches, Patch, i).source;
+    TRY(find_live(table, keys, count, hits, err));
+    for (size_t i = 0; i < count; i++) {
+        const Patch *patch = &BUF_AT(&batch->patches, Patch, i);
+
+        if (hits[i].file < 0)
+            return FAIL(
+                err, ERR_INPUT,
+                "an update left column %.*s unchanged, but the lake does not have its row\n"
+                "hint: the lake table and the source differ; copy it again: walberg resync %s",
+                STR_ARG(batch->schema->columns[patch->column].field.name), table->base.lake_name);
+        places[i] = (PatchPlace){.file = hits[i].file, .row = hits[i].row, .patch = i};
+    }
+    qsort(places, count, sizeof *places, by_place);
+    for (size_t from = 0, to; from < count; from = to) {
+        for (to = from + 1; to < count && places[to].file == places[from].file;)
+            to++;
+        TRY(patch_from_file(table, batch, &places[from], to - from, err));
+    }
+    return true;
+}
+
+/* --- deletes ------------------------------------------------------------------------------------
+ */
+
+typedef struct DeletedRow {
+    int file;
+    uint32_t row;
+} DeletedRow;
+
+static int
+by_file_and_row(const void *a, const void *b)
+{
+    const DeletedRow *x = a;
+    const DeletedRow *y = b;
+
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int
+by_hash(const void *a, const void *b)
+{
+    return hash128_cmp(*(const Hash128 *) a, *(const Hash128 *) b);
+}
+
+/* The rows of the lake that the batch deletes, into *out as DeletedRow. Each entry of `deletes`
+ * takes one live row: under KEY_COLUMNS there is one, under KEY_FULL_ROW twins go one by one. */
+static bool
+find_deleted_rows(IcebergTable *table, const Batch *batch, Buf *out, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_BUF Buf hits = {0};
+    size_t count = BUF_COUNT(&batch->deletes, Hash128);
+
+    if (count == 0)
+        return true;
+
+    Hash128 *keys = ARENA_ARRAY(arena, Hash128, count);
+    size_t *wanted = ARENA_ARRAY(arena, size_t, count);
+    size_t distinct = 0;
+
+    memcpy(keys, batch->deletes.ptr, count * sizeof *keys);
+    qsort(keys, count, sizeof *keys, by_hash);
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || !hash128_eq(keys[distinct - 1], keys[i]))
+            keys[distinct++] = keys[i];
+        wanted[distinct - 1]++;
+    }
+    TRY(index_lookup(table->index, keys, distinct, &hits, err));
+    for (size_t i = 0; i < BUF_COUNT(&hits, IndexHit); i++) {
+        IndexHit hit = BUF_AT(&hits, IndexHit, i);
+        DeletedRow row = {.file = hit.file, .row = hit.row};
+
+        if (wanted[hit.probe] == 0 ||
+            deletes_contains(table->deletes, index_file_name(table->index, hit.file), hit.row))
+            continue;
+        wanted[hit.probe]--;
+        BUF_PUSH(out, DeletedRow, row);
+    }
+    qsort(out->ptr, BUF_COUNT(out, DeletedRow), sizeof(DeletedRow), by_file_and_row);
+
+    int64_t missing = (int64_t) (count - BUF_COUNT(out, DeletedRow));
+
+    if (missing > 0 && table->missing_rows == 0)
+        log_warn("deleted rows were not in the lake", LOG_STR("table", table->base.lake_name),
+                 LOG_INT("rows", missing));
+    table->missing_rows += missing;
+    return true;
+}
+
+static void
+apply_deletes(IcebergTable *table, const Buf *rows)
+{
+    for (size_t i = 0; i < BUF_COUNT(rows, DeletedRow); i++) {
+        DeletedRow row = BUF_AT(rows, DeletedRow, i);
+        Str file = index_file_name(table->index, row.file);
+
+        deletes_add(table->deletes, file, row.row);
+        deletes_add(table->pending.deletes, file, row.row);
+        table->pending.any = true;
+    }
+}
+
+/* --- truncate -----------------------------------------------------------------------------------
+ */
+
+/* Files of this epoch are forgotten (no snapshot names them: their objects are orphans), those of
+ * the table leave with the next commit. */
+static bool
+apply_truncate(IcebergTable *table, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_BUF Buf live = {0};
+
+    for (size_t i = 0; i < BUF_COUNT(&table->pending.files, DataFile) && table->index != NULL; i++)
+        index_remove_file(table->index, BUF_AT(&table->pending.files, DataFile, i).path);
+    if (table->index != NULL) {
+        TRY(iceberg_live_files(table, arena, false, &live, err));
+        for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++)
+            index_remove_file(table->index, BUF_AT(&live, ManifestEntry, i).file.path);
+    }
+    buf_reset(&table->pending.files);
+    deletes_clear(table->pending.deletes);
+    deletes_clear(table->deletes);
+    table->pending.truncated = true;
+    table->pending.any = true;
+    return true;
+}
+
+/* --- the batch ----------------------------------------------------------------------------------
+ */
+
+typedef struct BatchSource {
+    RowSource source;
+    const Batch *batch;
+    bool given;
+} BatchSource;
+
+static bool
+next_batch(RowSource *source, RowBlock *out_block, Error *err)
+{
+    BatchSource *from = (BatchSource *) (void *) source;
+    const Batch *batch = from->batch;
+    bool all_live = batch->live_rows == batch->rows;
+
+    (void) err;
+    *out_block = (RowBlock){
+        .columns = batch->columns,
+        .rows = from->given ? 0 : batch->rows,
+        .dead = all_live ? NULL : (const uint8_t *) batch->dead.ptr,
+    };
+    from->given = true;
+    return true;
+}
+
+/* The keys of the live rows: row i of the file. */
+static bool
+index_live_rows(IcebergTable *table, const Batch *batch, Str file, Error *err)
+{
+    AUTO_BUF Buf live = {0};
+    const Hash128 *keys = (const Hash128 *) (const void *) batch->keys.ptr;
+
+    if (table->index == NULL)
+        return true;
+    if (batch->live_rows == batch->rows)
+        return index_add_file(table->index, file, keys, batch->rows, err);
+    buf_reserve(&live, batch->live_rows * sizeof *keys);
+    for (size_t i = 0; i < batch->rows; i++)
+        if (!BUF_AT(&batch->dead, uint8_t, i))
+            BUF_PUSH(&live, Hash128, keys[i]);
+    return index_add_file(table->index, file, (const Hash128 *) (const void *) live.ptr,
+                          batch->live_rows, err);
+}
+
+static size_t
+batch_row_bytes(const Batch *batch)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < batch->schema->column_count; i++)
+        bytes += column_memory(&batch->columns[i]);
+    return batch->rows == 0 ? 0 : bytes / batch->rows;
+}
+
+bool
+iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
+{
+    IcebergTable *table = (IcebergTable *) (void *) sink_table;
+    AUTO_BUF Buf deleted = {0};
+    DataFile file = {0};
+
+    assert(table->sink == (IcebergSink *) (void *) sink);
+    if (batch->truncated)
+        TRY(apply_truncate(table, err));
+    if (table->index != NULL) {
+        TRY(resolve_patches(table, batch, err));
+        TRY(find_deleted_rows(table, batch, &deleted, err));
+    }
+    if (batch->live_rows > 0) {
+        BatchSource source = {.source = {.next = next_batch}, .batch = batch};
+        FileWrite write = {
+            .key = iceberg_data_key(table, table->pending.arena, "data"),
+            .fields = iceberg_table_fields(table, table->pending.arena),
+            .field_count = table->base.schema->column_count,
+            .rows = &source.source,
+            .row_bytes = batch_row_bytes(batch),
+            .content = CONTENT_DATA,
+        };
+
+        TRY(iceberg_write_file(table, table->pending.arena, &write, &file, err));
+        TRY(index_live_rows(table, batch, file.path, err));
+        BUF_PUSH(&table->pending.files, DataFile, file);
+        iceberg_track_numerics(table, batch);
+        table->pending.any = true;
+    }
+    apply_deletes(table, &deleted);
+    return iceberg_rejects_write(table, batch, err);
+}

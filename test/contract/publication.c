@@ -1,0 +1,353 @@
+/* Publications and slots against a real Postgres. */
+#include "source_testing.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "source/publication.h"
+
+static ThrowawayPg pg;
+
+static int
+group_setup(void **state)
+{
+    (void) state;
+    return throwaway_pg_start(&pg, NULL);
+}
+
+static int
+group_teardown(void **state)
+{
+    (void) state;
+    throwaway_pg_stop(&pg);
+    return 0;
+}
+
+/* --- publications ---------------------------------------------------------------------------- */
+
+static void
+publication_is_made_once_and_takes_new_tables(void **state)
+{
+    (void) state;
+
+    static const char listed[] =
+        "SELECT string_agg(tablename, ',' ORDER BY tablename) FROM pg_publication_tables"
+        " WHERE pubname = 'walberg_pub'";
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    AUTO(source_tables_done) SourceTables tables = {0};
+    AUTO(source_tables_done) SourceTables later = {0};
+    TablesRead read = {.config = config_of(arena, "[\"pub.*\"]"), .publication = "walberg_pub"};
+    PublicationWant want = {.name = "walberg_pub", .may_create = true};
+    Publication publication = {0};
+    Error err = {0};
+
+    run_sql(conn, "CREATE SCHEMA pub; CREATE TABLE pub.a (id int PRIMARY KEY);"
+                  "CREATE TABLE pub.\"odd \"\"b\"\"\" (id int PRIMARY KEY);"
+                  "CREATE TABLE pub.root (id int PRIMARY KEY) PARTITION BY LIST (id);"
+                  "CREATE TABLE pub.leaf PARTITION OF pub.root DEFAULT;"
+                  "CREATE TABLE pub.child () INHERITS (pub.a); CREATE VIEW pub.v AS SELECT 1;");
+    load_tables(conn, arena, &read, &tables);
+    OK(source_publication_ensure(conn, arena, &want, &tables, &publication, &err));
+    assert_true(publication.made && publication.owned && publication.via_root);
+    assert_null(publication.unpublished);
+    assert_string_equal(ask(conn, arena, listed), "a,child,odd \"b\",root");
+    OK(source_publication_ensure(conn, arena, &want, &tables, &publication, &err));
+    assert_true(!publication.made && publication.missing == 0);
+
+    run_sql(conn, "CREATE TABLE pub.later (id int PRIMARY KEY)");
+    load_tables(conn, arena, &read, &later);
+    assert_true(table_named(&later, "pub.root")->published);
+    assert_false(table_named(&later, "pub.later")->published);
+    OK(source_publication_ensure(conn, arena, &want, &later, &publication, &err));
+    assert_int_equal(publication.missing, 1);
+    assert_string_equal(publication.missing_sql,
+                        "ALTER PUBLICATION \"walberg_pub\" ADD TABLE ONLY \"pub\".\"later\"");
+    want.may_alter = true;
+    OK(source_publication_ensure(conn, arena, &want, &later, &publication, &err));
+    assert_true(publication.altered && publication.missing == 0);
+    assert_string_equal(ask(conn, arena, listed), "a,child,later,odd \"b\",root");
+    run_sql(conn, "DROP PUBLICATION walberg_pub; DROP SCHEMA pub CASCADE");
+}
+
+static void
+who_may_not_make_it_is_told_what_the_owner_runs(void **state)
+{
+    (void) state;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *admin = connect_with(&pg, "", false);
+    AUTO(source_tables_done) SourceTables tables = {0};
+    TablesRead read = {.config = config_of(arena, "[\"own.*\"]"), .publication = "walberg_own"};
+    PublicationWant want = {.name = "walberg_own", .may_create = true, .may_alter = true};
+    Publication publication = {0};
+    Error err = {0};
+
+    run_sql(admin, "DROP ROLE IF EXISTS walberg_guest; CREATE ROLE walberg_guest LOGIN REPLICATION;"
+                   "CREATE SCHEMA own; CREATE TABLE own.a (id int PRIMARY KEY);"
+                   "GRANT USAGE ON SCHEMA own TO walberg_guest;"
+                   "GRANT SELECT ON own.a TO walberg_guest");
+
+    AUTO_PG PgConn *guest = connect_with(&pg, "user=walberg_guest", false);
+
+    load_tables(guest, arena, &read, &tables);
+    FAILS(source_publication_ensure(guest, arena, &want, &tables, &publication, &err), ERR_INPUT);
+    assert_non_null(strstr(err.msg, "permission denied"));
+
+    const char *hint = strstr(err.msg, "CREATE PUBLICATION");
+
+    assert_non_null(hint);
+    run_sql(admin, hint); /* to the letter */
+    OK(source_publication_ensure(guest, arena, &want, &tables, &publication, &err));
+    assert_true(!publication.made && !publication.owned);
+
+    /* A table that the owner has not added: reported, no failure. */
+    AUTO(source_tables_done) SourceTables more = {0};
+
+    run_sql(admin, "CREATE TABLE own.b (id int PRIMARY KEY); GRANT SELECT ON own.b TO "
+                   "walberg_guest");
+    load_tables(guest, arena, &read, &more);
+    OK(source_publication_ensure(guest, arena, &want, &more, &publication, &err));
+    assert_int_equal(publication.missing, 1);
+    run_sql(admin, publication.missing_sql);
+
+    want = (PublicationWant){.name = "walberg_absent"};
+    FAILS(source_publication_ensure(admin, arena, &want, &more, &publication, &err), ERR_INPUT);
+    assert_non_null(strstr(err.msg, "does not exist\nhint: "));
+    run_sql(admin, "DROP PUBLICATION walberg_own; DROP SCHEMA own CASCADE;"
+                   "DROP ROLE walberg_guest");
+}
+
+static void
+existing_publications_are_taken_as_they_are(void **state)
+{
+    (void) state;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    AUTO(source_tables_done) SourceTables tables = {0};
+    TablesRead read = {.config = config_of(arena, "[\"as_is.*\"]"), .publication = "walberg_all"};
+    PublicationWant want = {.name = "walberg_all"};
+    Publication publication = {0};
+    Error err = {0};
+
+    run_sql(conn, "CREATE SCHEMA as_is; CREATE TABLE as_is.a (id int PRIMARY KEY, b int, c int);"
+                  "CREATE TABLE as_is.root (id int PRIMARY KEY) PARTITION BY LIST (id);"
+                  "CREATE TABLE as_is.leaf PARTITION OF as_is.root DEFAULT;"
+                  "CREATE PUBLICATION walberg_all FOR ALL TABLES WITH (publish = 'insert')");
+    load_tables(conn, arena, &read, &tables);
+    FAILS(source_publication_ensure(conn, arena, &want, &tables, &publication, &err), ERR_INPUT);
+    assert_non_null(strstr(err.msg, "SET (publish_via_partition_root = true)"));
+    run_sql(conn, strstr(err.msg, "ALTER PUBLICATION"));
+    source_tables_done(&tables);
+    load_tables(conn, arena, &read, &tables);
+    OK(source_publication_ensure(conn, arena, &want, &tables, &publication, &err));
+    assert_true(publication.all_tables && publication.missing == 0);
+    assert_string_equal(publication.unpublished, "update, delete, truncate");
+
+    if (pg_server_version(conn) >= 150000) {
+        AUTO(source_tables_done) SourceTables part = {0};
+
+        run_sql(conn, "CREATE PUBLICATION walberg_part FOR TABLE as_is.a (id, c) WHERE (id > 5)");
+        read.publication = "walberg_part";
+        load_tables(conn, arena, &read, &part);
+
+        const SourceTable *table = table_named(&part, "as_is.a");
+
+        assert_true(table->published);
+        assert_string_equal(table->row_filter, "(id > 5)");
+        assert_int_equal(table->schema->column_count, 2);
+        assert_int_equal(table->missing_count, 1);
+        assert_true(str_eqc(table->missing[0].name, "b"));
+        run_sql(conn, "DROP PUBLICATION walberg_part");
+    }
+    run_sql(conn, "DROP PUBLICATION walberg_all; DROP SCHEMA as_is CASCADE");
+}
+
+/* --- slots ----------------------------------------------------------------------------------- */
+
+static void
+slot_lives_from_creation_to_drop(void **state)
+{
+    (void) state;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    AUTO_PG PgConn *walsender = connect_with(&pg, "", true);
+    SlotExpect expect = {.name = "walberg_slot", .database = pg_database(conn)};
+    SlotSnapshot snapshot = {0};
+    Slot slot = {0};
+    Error err = {0};
+
+    drop_slot(conn, "walberg_slot");
+    OK(source_slot_load(conn, arena, "walberg_slot", &slot, &err));
+    assert_false(slot.exists);
+    FAILS(source_slot_check(&slot, &expect, &err), ERR_INPUT);
+    OK(source_slot_create(walsender, arena, &(SlotCreate){.name = "walberg_slot", .failover = true},
+                          &snapshot, &err));
+    assert_true(snapshot.position > 0);
+    OK(source_slot_load(conn, arena, "walberg_slot", &slot, &err));
+    OK(source_slot_check(&slot, &expect, &err));
+    assert_true(slot.confirmed == snapshot.position);
+    assert_true(slot.restart <= slot.confirmed && slot.retained_bytes >= 0);
+    assert_string_equal(slot.plugin, "pgoutput");
+    assert_true(!slot.temporary && !slot.two_phase);
+    assert_int_equal(slot.failover, pg_server_version(conn) >= 170000);
+    assert_string_equal(slot.wal_status, "reserved");
+    assert_int_equal(slot.safe_bytes, -1);
+
+    /* Postgres' own way of moving it: what a second consumer would do */
+    run_sql(conn, "CREATE TABLE IF NOT EXISTS public.slot_noise (a int); INSERT INTO "
+                  "public.slot_noise VALUES (1);"
+                  "DROP TABLE public.slot_noise");
+    run_sql(conn, "SELECT pg_replication_slot_advance('walberg_slot', pg_current_wal_lsn())");
+    expect.position = snapshot.position;
+    OK(source_slot_load(conn, arena, "walberg_slot", &slot, &err));
+    FAILS(source_slot_check(&slot, &expect, &err), ERR_INPUT);
+
+    FAILS(source_slot_create(walsender, arena, &(SlotCreate){.name = "walberg_slot"}, &snapshot,
+                             &err),
+          ERR_INPUT);
+    assert_non_null(strstr(err.msg, "already exists\nhint: "));
+    FAILS(source_slot_create(walsender, arena, &(SlotCreate){.name = "Bad Name"}, &snapshot, &err),
+          ERR_INPUT);
+    drop_slot(conn, "walberg_slot");
+    OK(source_slot_load(conn, arena, "walberg_slot", &slot, &err));
+    assert_false(slot.exists);
+}
+
+static void
+temporary_slot_goes_with_its_connection(void **state)
+{
+    (void) state;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    PgConn *walsender = connect_with(&pg, "", true);
+    SlotExpect expect = {.name = "walberg_temp", .database = pg_database(conn)};
+    SlotSnapshot snapshot = {0};
+    Slot slot = {0};
+    Error err = {0};
+
+    OK(source_slot_create(walsender, arena,
+                          &(SlotCreate){.name = "walberg_temp", .temporary = true}, &snapshot,
+                          &err));
+    OK(source_slot_load(conn, arena, "walberg_temp", &slot, &err));
+    assert_true(slot.temporary && slot.active_pid > 0);
+    FAILS(source_slot_check(&slot, &expect, &err), ERR_TRANSIENT);
+    FAILS(source_slot_drop(conn, arena, "walberg_temp", &err), ERR_TRANSIENT);
+    pg_close(walsender);
+    for (int i = 0; i < 100 && slot.exists; i++) {
+        usleep(50000);
+        OK(source_slot_load(conn, arena, "walberg_temp", &slot, &err));
+    }
+    assert_false(slot.exists);
+}
+
+static void
+no_free_slot_says_what_to_do(void **state)
+{
+    (void) state;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    AUTO_PG PgConn *walsender = connect_with(&pg, "", true);
+    SlotSnapshot snapshot = {0};
+    Error err = {0};
+
+    run_sql(conn, "SELECT pg_create_physical_replication_slot('walberg_fill_' || i) FROM"
+                  " generate_series(1, current_setting('max_replication_slots')::int -"
+                  " (SELECT count(*)::int FROM pg_replication_slots)) i");
+    FAILS(source_slot_create(walsender, arena, &(SlotCreate){.name = "walberg_slot"}, &snapshot,
+                             &err),
+          ERR_INPUT);
+    assert_non_null(strstr(err.msg, "raise max_replication_slots"));
+    run_sql(conn, "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                  " WHERE slot_name LIKE 'walberg_fill_%'");
+}
+
+static void
+wal_level_says_what_to_do(void **state)
+{
+    (void) state;
+
+    ThrowawayPg replica;
+
+    assert_int_equal(throwaway_pg_start(&replica, "wal_level = replica"), 0);
+
+    AUTO_ARENA Arena *arena = arena_new();
+    PgConn *walsender = connect_with(&replica, "", true);
+    SlotSnapshot snapshot = {0};
+    Error err = {0};
+
+    FAILS(source_slot_create(walsender, arena, &(SlotCreate){.name = "walberg_slot"}, &snapshot,
+                             &err),
+          ERR_INPUT);
+    assert_non_null(strstr(err.msg, "\nhint: ALTER SYSTEM SET wal_level = logical"));
+    pg_close(walsender);
+    throwaway_pg_stop(&replica);
+}
+
+static void *
+set_later(void *token)
+{
+    usleep(300000);
+    cancel_set(token);
+    return NULL;
+}
+
+/* The creation of a slot waits for transactions that write; leaving must end it, on the server
+ * too. */
+static void
+waiting_for_a_slot_can_be_canceled(void **state)
+{
+    (void) state;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    AUTO_PG PgConn *writer = connect_with(&pg, "", false);
+    Cancel *cancel = cancel_new();
+    PgConn *walsender = NULL;
+    SlotSnapshot snapshot = {0};
+    Slot slot = {.exists = true};
+    pthread_t thread;
+    Error err = {0};
+
+    OK(pg_connect(&(PgConnect){.conninfo = pg.conninfo, .replication = true, .cancel = cancel},
+                  &walsender, &err));
+    run_sql(writer, "BEGIN; SELECT txid_current()");
+    assert_int_equal(pthread_create(&thread, NULL, set_later, cancel), 0);
+
+    int64_t start = clock_ms();
+
+    FAILS(source_slot_create(walsender, arena, &(SlotCreate){.name = "walberg_wait"}, &snapshot,
+                             &err),
+          ERR_CANCELED);
+    assert_true(clock_ms() - start < 5000);
+    pthread_join(thread, NULL);
+    pg_close(walsender);
+    cancel_free(cancel);
+    for (int i = 0; i < 100 && slot.exists; i++) {
+        usleep(50000);
+        OK(source_slot_load(conn, arena, "walberg_wait", &slot, &err));
+    }
+    assert_false(slot.exists);
+    run_sql(writer, "ROLLBACK");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(publication_is_made_once_and_takes_new_tables),
+        cmocka_unit_test(who_may_not_make_it_is_told_what_the_owner_runs),
+        cmocka_unit_test(existing_publications_are_taken_as_they_are),
+        cmocka_unit_test(slot_lives_from_creation_to_drop),
+        cmocka_unit_test(temporary_slot_goes_with_its_connection),
+        cmocka_unit_test(no_free_slot_says_what_to_do),
+        cmocka_unit_test(wal_level_says_what_to_do),
+        cmocka_unit_test(waiting_for_a_slot_can_be_canceled),
+    };
+
+    return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

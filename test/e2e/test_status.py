@@ -1,0 +1,143 @@
+"""walberg status: what it makes of the state folder, the lock and the source.
+
+The file is written by `run`; here it is laid down by hand, in the form that the manual gives, so
+that each state can be looked at."""
+import fcntl
+import json
+
+import pytest
+
+DOCUMENT = {
+    "pipeline": "shop", "state": "streaming", "error": None,
+    "source": {"system_identifier": "7300000000000000001", "slot": "walberg_shop",
+               "server_position": "0/16B3748", "acknowledged": "0/16B3700", "lag_bytes": 72,
+               "lag_seconds": 0.4, "retained_wal_bytes": 16777216},
+    "tables": [{"name": "public.orders", "state": "streaming", "position": "0/16B3700",
+                "rows": 1000, "copied_rows": 1000, "copied_fraction": 1.0, "rejects": 0,
+                "last_commit": "2026-11-30T10:00:00Z", "error": None},
+               {"name": "public.größe", "state": "copying", "position": None,
+                "rows": 0, "copied_rows": 5, "copied_fraction": 0.5, "rejects": 2,
+                "last_commit": None, "error": None}],
+    "pid": 12345, "updated_us": 1796032800000000,
+}
+
+
+@pytest.fixture
+def state(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+
+    def write(document):
+        (folder / "status.json").write_text(json.dumps(document))
+
+    write(DOCUMENT)
+    (folder / "lock").touch()
+    write.folder = folder
+    return write
+
+
+@pytest.fixture
+def running(state):
+    """Somebody holds the lock, as `run` would."""
+    with open(state.folder / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def status(walberg, *args, **settings):
+    return walberg.call("status", *args, pipeline="shop", **settings)
+
+
+def test_live_json_is_the_document(walberg, running):
+    done = status(walberg, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == DOCUMENT
+    assert list(json.loads(done.stdout)) == list(DOCUMENT)
+
+
+def test_live_text(walberg, running):
+    done = status(walberg)
+    assert done.returncode == 0
+    assert done.stdout == (
+        "shop: streaming, 72 bytes behind (0.4 s), slot walberg_shop at 0/16B3700, WAL held 16 MB\n"
+        "\n"
+        "table          state      position   rows  copied  rejects  last commit\n"
+        "public.orders  streaming  0/16B3700  1000    100%        0  2026-11-30T10:00:00Z\n"
+        "public.größe   copying                  0     50%        2\n"
+    )
+
+
+def test_asking_does_not_take_the_lock_away(walberg, state):
+    status(walberg)
+    with open(state.folder / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_parked_table_is_exit_1(walberg, state, running):
+    tables = [{**DOCUMENT["tables"][0], "state": "parked", "error": "column x cannot change"}]
+    state({**DOCUMENT, "tables": tables})
+    done = status(walberg)
+    assert done.returncode == 1
+    assert done.stdout.endswith("\npublic.orders: column x cannot change\n")
+    assert status(walberg, "--json").returncode == 1
+
+
+def test_nobody_runs_and_the_source_is_not_known(walberg, state):
+    shown = json.loads(status(walberg, "--json").stdout)
+    assert shown["state"] == "stopped"
+    assert "pid" not in shown
+    assert shown["source"]["lag_bytes"] is None and shown["source"]["acknowledged"] is None
+    assert shown["tables"] == DOCUMENT["tables"]
+
+
+def test_a_pipeline_that_gave_up_keeps_its_error(walberg, state):
+    state({**DOCUMENT, "state": "failed", "error": "slot walberg_shop is lost"})
+    shown = json.loads(status(walberg, "--json").stdout)
+    assert (shown["state"], shown["error"]) == ("failed", "slot walberg_shop is lost")
+    assert "\nerror: slot walberg_shop is lost\n" in status(walberg).stdout
+
+
+def test_nobody_runs_and_the_source_tells_about_the_slot(database, walberg, state):
+    database.execute("select pg_create_logical_replication_slot('walberg_shop', 'pgoutput')",
+                     "create table t as select generate_series(1, 1000)")
+    done = status(walberg, "--json", *walberg.positional())
+    source = json.loads(done.stdout)["source"]
+    truth = database.rows("select confirmed_flush_lsn::text,"
+                          " (select system_identifier::text from pg_control_system())"
+                          " from pg_replication_slots where slot_name = 'walberg_shop'")[0]
+    assert (source["acknowledged"], source["system_identifier"]) == truth
+    assert source["lag_bytes"] > 0
+    assert source["retained_wal_bytes"] >= source["lag_bytes"]
+    assert source["lag_seconds"] is None
+
+
+def test_a_source_that_is_not_there(walberg, state):
+    done = status(walberg, "--json", "postgres://me:s3cr3t@127.0.0.1:1/shop", "lake")
+    assert done.returncode == 0
+    assert "127.0.0.1" in json.loads(done.stdout)["source"]["error"]
+    assert "s3cr3t" not in done.stdout + done.stderr
+
+
+def test_a_pipeline_that_never_ran(database, walberg):
+    shown = walberg.status()
+    assert (shown["pipeline"], shown["state"]) == (database.name, "stopped")
+    assert (shown["error"], shown["tables"]) == (None, [])
+    assert shown["source"]["slot"] == f"walberg_{database.name}"
+    assert shown["source"]["server_position"] and shown["source"]["acknowledged"] is None
+    done = walberg.call("status", *walberg.positional())
+    assert done.stdout == f"{database.name}: stopped, slot walberg_{database.name}\n"
+
+
+def test_a_pipeline_without_a_name(walberg):
+    done = walberg.call("status")
+    assert done.returncode == 2
+    assert done.stderr.startswith("walberg: the pipeline has no name\nhint: ")
+
+
+def test_a_file_that_is_not_a_status(walberg, state):
+    for text in ("{", "[]", '{"tables": 1}', '{"tables": [1]}'):
+        (state.folder / "status.json").write_text(text)
+        done = status(walberg)
+        if text != '{"tables": [1]}':
+            assert done.returncode == 1 and "status.json" in done.stderr, text
+        assert done.returncode in (0, 1)
