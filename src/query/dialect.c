@@ -2,6 +2,7 @@
 
 #include <strings.h>
 
+#include "query/pg_catalog.h"
 #include "query/token.h"
 
 enum { PARAMETER_MAX = 65535 };
@@ -196,6 +197,10 @@ rewrite_token(Rewriter *writer, Error *err)
         return replace_parameter(writer, err);
     if (is_pg_catalog(token) && token_is(peek(writer, 1), ".")) {
         replace(writer, 2, STR(""));
+        return true;
+    }
+    if (token_is_word(token, "information_schema") && token_is(peek(writer, 1), ".")) {
+        replace(writer, 2, STR(INFORMATION_SCHEMA_SCHEMA "."));
         return true;
     }
     if (token_is_word(token, "similar") && token_is_word(peek(writer, 1), "to"))

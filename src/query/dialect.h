@@ -5,6 +5,7 @@
  * take or takes for something else:
  *
  *     pg_catalog.x                 -> x           our macros and views live in main
+ *     information_schema.x         -> _information_schema.x
  *     OPERATOR(pg_catalog.~)       -> ~           DuckDB would lose the operator
  *     COLLATE pg_catalog.default   ->
  *     FETCH FIRST n ROWS ONLY      -> LIMIT n
