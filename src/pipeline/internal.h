@@ -43,6 +43,7 @@ typedef struct Pipeline {
     Copier *copier; /* NULL: nothing is being copied */
     QueryChild *child;
     Reader *reader;
+    bool idle_due;      /* a session began: its first idle position is told at once */
     Position committed; /* of the stream: all streaming tables have it */
     Position stop_at;   /* once: where to end */
     int64_t state_written_ms;

@@ -200,11 +200,16 @@ attach(Sink *base, const TableSchema *schema, SinkTable **out_table, Error *err)
     return true;
 }
 
+/* A table without anything uncommitted is as it was: reconnecting costs nothing. */
 static bool
-abandon(Sink *base, SinkTable *table, Error *err)
+abandon(Sink *base, SinkTable *sink_table, Error *err)
 {
-    (void) base;
-    return iceberg_table_load((IcebergTable *) (void *) table, err);
+    IcebergSink *sink = (IcebergSink *) (void *) base;
+    IcebergTable *table = sink_table == NULL ? sink->rejects : (IcebergTable *) (void *) sink_table;
+
+    if (table == NULL || (!table->pending.any && table->bulk_rejects.len == 0))
+        return true;
+    return iceberg_table_load(table, err);
 }
 
 /* --- state object -------------------------------------------------------------------------------
