@@ -188,6 +188,26 @@ replace_parameter(Rewriter *writer, Error *err)
     return true;
 }
 
+/* 'name' :: [pg_catalog .] regclass */
+static bool
+try_regclass(Rewriter *writer)
+{
+    const Token *name = peek(writer, 0);
+    size_t type = is_pg_catalog(peek(writer, 2)) && token_is(peek(writer, 3), ".") ? 4 : 2;
+
+    if (name->kind != TOKEN_STRING || !token_is(peek(writer, 1), "::") ||
+        !token_is_word(peek(writer, type), "regclass"))
+        return false;
+
+    AUTO_BUF Buf call = {0};
+
+    buf_cstr(&call, "to_regclass(");
+    buf_str(&call, name->text);
+    buf_byte(&call, ')');
+    replace(writer, type + 1, buf_view(&call));
+    return true;
+}
+
 static bool
 rewrite_token(Rewriter *writer, Error *err)
 {
@@ -206,7 +226,8 @@ rewrite_token(Rewriter *writer, Error *err)
     if (token_is_word(token, "similar") && token_is_word(peek(writer, 1), "to"))
         return query_fail(writer->failure, err, SQLSTATE_UNSUPPORTED,
                           "SIMILAR TO is not supported\nhint: use LIKE or ~");
-    if (!try_operator(writer) && !try_collate(writer) && !try_fetch(writer))
+    if (!try_operator(writer) && !try_collate(writer) && !try_fetch(writer) &&
+        !try_regclass(writer))
         writer->at++;
     return true;
 }
