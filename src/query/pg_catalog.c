@@ -19,6 +19,8 @@ static const char schema_sql[] =
     "CREATE TYPE name AS VARCHAR;"
     "CREATE TYPE jsonb AS JSON;"
     "CREATE TYPE regclass AS BIGINT;"
+    "CREATE TYPE regnamespace AS BIGINT;"
+    "CREATE TYPE regrole AS BIGINT;"
     "CREATE TYPE regtype AS BIGINT;"
     "CREATE TYPE regproc AS VARCHAR;";
 
@@ -195,6 +197,8 @@ static const char macros_sql[] =
     "  WHEN y.oid = 1700 THEN '(' || ((m - 4) >> 16) || ',' || ((m - 4) & 65535) || ')'"
     "  WHEN y.oid IN (1042, 1043) THEN '(' || (m - 4) || ')' ELSE '' END"
     " FROM " PG_CATALOG_SCHEMA ".lake_type y WHERE y.oid = t);"
+    "CREATE MACRO array_upper(a, n) AS len(a);"
+    "CREATE MACRO array_lower(a, n) AS 1;"
     "CREATE MACRO initcap(s) AS array_to_string(list_transform(string_split(s, ' '),"
     " lambda w: upper(w[1]) || lower(w[2:])), ' ');"
     "CREATE MACRO btrim(s) AS trim(s), (s, c) AS trim(s, c);"
