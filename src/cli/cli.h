@@ -22,9 +22,10 @@ typedef enum CliOption {
     CLI_VERSION,
     CLI_ONCE,
     CLI_FORMAT,
+    CLI_NOTIFY_FD,
 } CliOption;
 
-enum { CLI_OPTION_COUNT = CLI_FORMAT + 1 };
+enum { CLI_OPTION_COUNT = CLI_NOTIFY_FD + 1 };
 
 /* What the positional arguments mean. */
 typedef enum CliForm {
@@ -62,6 +63,7 @@ struct Cli {
     bool quiet;
     bool once;
     const char *format; /* --format, NULL */
+    int notify_fd;      /* --notify-fd, -1: none */
 };
 
 /* The whole program; returns the exit code. */

@@ -13,5 +13,8 @@ const CliOptionRow cli_options[CLI_OPTION_COUNT] = {
     [CLI_VERSION] = {"version", NULL, "print the version", 'V', true},
     [CLI_ONCE] = {"once", NULL,
                   "stop at the position the server has now, with everything committed", 0, false},
+    [CLI_NOTIFY_FD] = {"notify-fd", "FD",
+                       "a pipe: each byte means that something was committed, its end to leave", 0,
+                       false},
     [CLI_FORMAT] = {"format", "FORMAT", "how to print: table, csv or json", 0, false},
 };

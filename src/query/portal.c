@@ -39,11 +39,13 @@ put_parameters(Portal *portal, const WireBind *bind, Engine *engine, Error *err)
 
     for (int i = 0; i < count; i++) {
         int format = wire_format(bind->formats, bind->format_count, i);
+        bool null = bind->values[i].ptr == NULL;
+        bool typed = prepared->stated[i] || (null ? prepared->typed_nulls : format == 1);
 
-        /* A type that was only guessed is good for reading binary; text says by itself what it
-         * is, as an untyped literal does. */
+        /* A type that was only guessed is good for NULLs and for reading binary; text says by
+         * itself what it is, as an untyped literal does. */
         parameters[i] = (Parameter){
-            .type_oid = prepared->stated[i] || format == 1 ? prepared->types[i] : 0,
+            .type_oid = typed ? prepared->types[i] : 0,
             .format = format,
             .value = bind->values[i],
         };

@@ -108,12 +108,13 @@ cursor_wire_columns(const Prepared *prepared, const Cursor *cursor, Arena *arena
     return true;
 }
 
-/* What a statement says about parameters whose type the client left open. */
+/* What a statement says about parameters whose type the client left open; what it does not say is
+ * text, as in Postgres. */
 static void
 guess_types(Prepared *prepared, Engine *engine)
 {
     AUTO_BUF Buf text = {0};
-    DialectMap map = {0};
+    AUTO(dialect_map_done) DialectMap map = {0};
     DuckStatement *statement = NULL;
     Error ignored;
     QueryFailure failure;
@@ -130,27 +131,24 @@ guess_types(Prepared *prepared, Engine *engine)
         }
     }
     duck_statement_free(statement);
-    dialect_map_done(&map);
     for (int i = 0; i < prepared->parameter_count; i++)
         if (prepared->types[i] == 0)
             prepared->types[i] = OID_TEXT;
 }
 
-/* The columns do not depend on the values of parameters: NULLs of their types show them. */
+/* The columns do not depend on the values of parameters: NULLs of their types show them. typed
+ * false: those whose type was guessed are bare NULLs. */
 static bool
-describe_query(Prepared *prepared, Engine *engine, Error *err)
+describe_with_nulls(Prepared *prepared, Engine *engine, bool typed, Error *err)
 {
     AUTO_BUF Buf text = {0};
     AUTO(dialect_map_done) DialectMap map = {0};
     Parameter *nulls =
         ARENA_ARRAY(prepared->arena, Parameter, (size_t) prepared->parameter_count + 1);
     Cursor *cursor = NULL;
-    bool open = false;
 
-    for (int i = 0; i < prepared->parameter_count; i++) {
-        nulls[i].type_oid = prepared->types[i];
-        open = open || prepared->types[i] == 0;
-    }
+    for (int i = 0; i < prepared->parameter_count; i++)
+        nulls[i].type_oid = typed || prepared->stated[i] ? prepared->types[i] : 0;
     TRY(prepared_text(prepared, nulls, &text, &map, &engine->failure, err));
     TRY(prepared_open(prepared, engine, &text, &map, &cursor, err));
 
@@ -158,9 +156,22 @@ describe_query(Prepared *prepared, Engine *engine, Error *err)
                                   &prepared->column_count, err);
 
     cursor_close(cursor);
-    if (ok && open)
-        guess_types(prepared, engine);
     return ok;
+}
+
+/* Where a guess was wrong ($1 + 1 says nothing of $1, which is then taken for text, and there is no
+ * + for text), a NULL without a type still fits. */
+static bool
+describe_query(Prepared *prepared, Engine *engine, Error *err)
+{
+    bool open = false;
+
+    for (int i = 0; i < prepared->parameter_count; i++)
+        open = open || !prepared->stated[i];
+    if (open)
+        guess_types(prepared, engine);
+    prepared->typed_nulls = describe_with_nulls(prepared, engine, true, err);
+    return prepared->typed_nulls || (open && describe_with_nulls(prepared, engine, false, err));
 }
 
 static void

@@ -16,6 +16,7 @@ typedef struct Prepared {
     uint32_t *types; /* what the client said, or what the statement tells */
     bool *stated;    /* by the client */
     bool described;
+    bool typed_nulls; /* types that were guessed fit for NULLs */
     int column_count; /* 0: none, NoData */
     WireColumn *columns;
 } Prepared;
