@@ -36,7 +36,8 @@ typedef struct Pipeline {
     int lock_fd; /* <state>/lock, held while we run */
     PipelineState state;
     Arena *state_arena;
-    SourceTables source; /* as read last */
+    bool publication_is_ours; /* not named by the user: tables may be added to it */
+    SourceTables source;      /* as read last */
     Arena *source_arena;
     size_t table_count;
     PipeTable **tables;
