@@ -3,6 +3,7 @@ import pathlib
 import re
 
 import pytest
+
 from lib.env import FULL, SEED
 from lib.lake import Lake
 from lib.postgres import Database, Postgres
