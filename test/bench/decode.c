@@ -3,7 +3,7 @@
  * integers, 4 strings). Not a test. Prints CPU nanoseconds a row:
  *
  *     ninja -C build && cc -O2 -D_GNU_SOURCE -Isrc test/bench/decode.c build/src/libwalberg.a \
- *         -lxxhash -lpthread -o /tmp/bench && /tmp/bench */
+ *         -lxxhash -lpthread -o build/bench && build/bench */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
