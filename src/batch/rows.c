@@ -135,16 +135,15 @@ put_key_json(Batch *batch, const RowEvent *event, size_t row)
     for (int i = 0; i < schema->key_count; i++) {
         int c = schema->key[i];
         TypeKind kind = schema->columns[c].field.type->kind;
+        bool reject = column_is_null(&batch->columns[c], row);
         const Datum *datum = find_datum(event, c);
 
         json_key_str(&json, schema->columns[c].field.name);
         if (datum == NULL || datum->kind != DATUM_TEXT)
             json_null(&json);
-        else if (column_is_null(&batch->columns[c], row)) /* itself a reject */
-            json_str(&json, datum->text);
-        else if (kind == TYPE_INT32 || kind == TYPE_INT64)
+        else if (!reject && (kind == TYPE_INT32 || kind == TYPE_INT64))
             json_raw(&json, datum->text);
-        else if (kind == TYPE_BOOL)
+        else if (!reject && kind == TYPE_BOOL)
             json_bool(&json, str_eq(datum->text, STR("t")));
         else
             json_str(&json, datum->text);
