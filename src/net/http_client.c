@@ -483,7 +483,7 @@ http_send(HttpClient *client, const HttpRequest *request, HttpResponse *response
                          .body_fd = -1,
                          .file_fd = -1,
                          .moved_at = clock_ms()};
-    int64_t body_bytes;
+    int64_t body_bytes = 0;
     CURLcode code = CURLE_OK;
 
     reset_response(response);

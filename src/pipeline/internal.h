@@ -36,13 +36,15 @@ typedef struct Pipeline {
     int lock_fd; /* <state>/lock, held while we run */
     PipelineState state;
     Arena *state_arena;
-    SourceTables source; /* as read last */
+    bool publication_is_ours; /* not named by the user: tables may be added to it */
+    SourceTables source;      /* as read last */
     Arena *source_arena;
     size_t table_count;
     PipeTable **tables;
     Copier *copier; /* NULL: nothing is being copied */
     QueryChild *child;
     Reader *reader;
+    bool idle_due;      /* a session began: its first idle position is told at once */
     Position committed; /* of the stream: all streaming tables have it */
     Position stop_at;   /* once: where to end */
     int64_t state_written_ms;

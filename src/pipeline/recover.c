@@ -93,6 +93,7 @@ recover_source(Pipeline *pl, Error *err)
 {
     /* a first connection that fails is more often a typing error than an outage: said at once */
     TRY(meet_source(pl, err));
+    pl->publication_is_ours = pl->config->source_publication == NULL;
     TRY(config_resolve(pl->options->config, pl->options->arena, pl->server.database, err));
     log_info("connected", LOG_STR("source", pg_describe(pl->conn)),
              LOG_STR("server", pl->server.version_text), LOG_STR("pipeline", pl->config->pipeline));

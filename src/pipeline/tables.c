@@ -78,8 +78,9 @@ is_known(const Pipeline *pl, uint32_t relid)
 static bool
 publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
 {
-    PublicationWant want = {
-        .name = pl->config->source_publication, .may_create = true, .may_alter = true};
+    PublicationWant want = {.name = pl->config->source_publication,
+                            .may_create = true,
+                            .may_alter = pl->publication_is_ours};
     Publication publication;
 
     TRY(source_publication_ensure(pl->conn, arena, &want, tables, &publication, err));

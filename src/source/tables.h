@@ -63,8 +63,8 @@ typedef struct TablesRead {
     const char *publication; /* what it publishes, with column lists and row filters; NULL */
 } TablesRead;
 
-/* On an ordinary connection. Everything but the schemas lives in the arena; schemas are released by
- * source_tables_done(). */
+/* On an ordinary connection, outside a transaction. Everything but the schemas lives in the arena;
+ * schemas are released by source_tables_done(). */
 bool source_tables_load(PgConn *conn, Arena *arena, const TablesRead *read,
                         SourceTables *out_tables, Error *err) WARN_UNUSED;
 

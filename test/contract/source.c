@@ -43,6 +43,7 @@ refusals_name_the_place_and_never_a_secret(void **state)
         {"user=nobody_here password=sesame", false, ERR_INPUT, "\"nobody_here\" does not exist",
          "role's name"},
         {"port=1 password=sesame", false, ERR_TRANSIENT, "refused", NULL},
+        {"sslmode=odd password=sesame", false, ERR_INPUT, "odd", NULL},
         {"host=/nonexistent password=sesame", false, ERR_TRANSIENT, "/nonexistent", NULL},
         {"sslmode=verify-full sslrootcert=/nonexistent password=sesame", false, ERR_INPUT, "SSL",
          NULL},
@@ -577,5 +578,7 @@ main(void)
         cmocka_unit_test(a_thousand_tables_load_within_a_second),
     };
 
+    if (throwaway_pg_missing())
+        return 0;
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

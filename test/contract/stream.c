@@ -542,7 +542,7 @@ streams_that_cannot_start_say_why(void **state)
     run_sql(conn, "INSERT INTO st.t VALUES (1)");
     if (pg_server_version(conn) < 180000) {
         err = (Error){0};
-        for (int i = 0; i < 50 && err.kind == ERR_NONE; i++)
+        for (int i = 0; i < 100 && err.kind == ERR_NONE; i++)
             if (!stream_next(other, 100, &event, &err))
                 break;
         assert_int_equal(err.kind, ERR_INPUT);
@@ -597,6 +597,101 @@ a_stalled_reader_is_kept_when_it_reports(void **state)
     clean_stream(conn);
 }
 
+/* Each a server of its own, because it is shut down or loses WAL. */
+static void
+a_lost_slot_is_refused(void **state)
+{
+    (void) state;
+
+    ThrowawayPg own;
+    AUTO_ARENA Arena *arena = arena_new();
+    SlotExpect expect = {.name = "walberg_lost", .database = "postgres"};
+    SlotSnapshot snapshot = {0};
+    Slot slot = {0};
+    Stream *stream = NULL;
+    Cancel *cancel = cancel_new();
+    Error err = {0};
+
+    if (throwaway_pg_start(&own, "max_slot_wal_keep_size = 16MB\n"
+                                 "min_wal_size = 32MB\nmax_wal_size = 32MB") != 0)
+        skip();
+
+    PgConn *walsender = connect_with(&own, "", true);
+    PgConn *conn = connect_with(&own, "", false);
+
+    OK(source_slot_create(walsender, arena, &(SlotCreate){.name = "walberg_lost"}, &snapshot,
+                          &err));
+    pg_close(walsender);
+    for (int i = 0; i < 20; i++) {
+        run_sql(conn, "SELECT pg_logical_emit_message(false, '', ''); SELECT pg_switch_wal()");
+        OK(source_slot_load(conn, arena, "walberg_lost", &slot, &err));
+        if (i == 0)
+            assert_true(slot.safe_bytes >= 0);
+    }
+    run_sql(conn, "CHECKPOINT");
+    OK(source_slot_load(conn, arena, "walberg_lost", &slot, &err));
+    assert_string_equal(slot.wal_status, "lost");
+    FAILS(source_slot_check(&slot, &expect, &err), ERR_INPUT);
+    FAILS(stream_open(&(StreamOpen){.conninfo = own.conninfo,
+                                    .cancel = cancel,
+                                    .slot = "walberg_lost",
+                                    .publication = "p"},
+                      &stream, &err),
+          ERR_INPUT);
+    assert_non_null(strstr(err.msg, "pg_drop_replication_slot('walberg_lost')"));
+    pg_close(conn);
+    cancel_free(cancel);
+    throwaway_pg_stop(&own);
+}
+
+/* A server that shuts down waits for readers to confirm what it has sent. */
+static void
+a_reader_does_not_hold_up_a_shutdown(void **state)
+{
+    (void) state;
+
+    ThrowawayPg own;
+    AUTO_ARENA Arena *arena = arena_new();
+    SlotSnapshot snapshot = {0};
+    StreamEvent event = {0};
+    Stream *stream = NULL;
+    Cancel *cancel = cancel_new();
+    Error err = {0};
+    int status = -1;
+
+    if (throwaway_pg_start(&own, "# default") != 0)
+        skip();
+
+    PgConn *conn = connect_with(&own, "", true);
+
+    OK(source_slot_create(conn, arena, &(SlotCreate){.name = "walberg_stop"}, &snapshot, &err));
+    run_sql(conn, "CREATE TABLE public.t (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE"
+                  " public.t");
+    OK(stream_open(
+        &(StreamOpen){
+            .conninfo = own.conninfo, .cancel = cancel, .slot = "walberg_stop", .publication = "p"},
+        &stream, &err));
+    run_sql(conn, "INSERT INTO public.t VALUES (1)");
+    pg_close(conn);
+
+    int64_t start = clock_ms();
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(run_script("stop", own.dir, "fast"));
+    while (stream_next(stream, 100, &event, &err) && event.kind != STREAM_END)
+        if (event.kind == STREAM_KEEPALIVE)
+            stream_set_flushed(stream, event.server);
+    assert_int_equal(event.kind, STREAM_END);
+    OK(stream_finish(stream, &err));
+    stream_close(stream);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_true(clock_ms() - start < 10000);
+    cancel_free(cancel);
+    throwaway_pg_stop(&own);
+}
+
 int
 main(void)
 {
@@ -608,7 +703,11 @@ main(void)
         cmocka_unit_test(an_idle_stream_confirms_foreign_wal),
         cmocka_unit_test(streams_that_cannot_start_say_why),
         cmocka_unit_test(a_stalled_reader_is_kept_when_it_reports),
+        cmocka_unit_test(a_lost_slot_is_refused),
+        cmocka_unit_test(a_reader_does_not_hold_up_a_shutdown),
     };
 
+    if (throwaway_pg_missing())
+        return 0;
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

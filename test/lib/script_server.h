@@ -8,8 +8,8 @@
  *     script_server_stop(server);                     fails the test when steps are left over
  *
  * Each request takes the next step, whatever connection it comes on; one that finds no step gets
- * 599. What came in is kept in requests[] for assertions. A step can answer late, slowly, in part
- * or not at all, and can do what was asked before it cuts the connection: a PUT's body is what
+ * 599. What came in is kept for assertions (script_request). A step can answer late, slowly, in
+ * part or not at all, and can do what was asked before it cuts the connection: a PUT's body is what
  * .echo_put answers with later. One thread; connections are kept alive. */
 #ifndef SCRIPT_SERVER_H
 #define SCRIPT_SERVER_H
@@ -67,6 +67,14 @@ typedef struct ScriptServer {
     int connection_count;
 } ScriptServer;
 
+/* The nth request, from 0. */
+static inline const ScriptRequest *
+script_request(const ScriptServer *server, size_t n)
+{
+    assert_true(n < atomic_load(&server->request_count));
+    return &server->requests[n];
+}
+
 /* Value of a header of a request, copied into out; "" when it is not there. */
 static inline const char *
 script_header(const ScriptRequest *request, const char *name, char *out, size_t size)
@@ -123,7 +131,7 @@ script_read_request(int fd, ScriptRequest *out)
 
     snprintf(out->headers, sizeof out->headers, "%.*s", (int) (head_end + 2 - first), first);
 
-    size_t body = (size_t) atol(script_header(out, "Content-Length", length, sizeof length));
+    size_t body = strtoul(script_header(out, "Content-Length", length, sizeof length), NULL, 10);
 
     while (in.len < head + body)
         if (!script_read(fd, &in))

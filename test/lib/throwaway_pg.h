@@ -57,6 +57,17 @@ free_port(void)
     return ntohs(address.sin_port);
 }
 
+/* Whether there is no server to test with; says so in TAP's words, for main() to return. */
+static bool
+throwaway_pg_missing(void)
+{
+    if (getenv("WALBERG_TEST_PG") != NULL || /* NOLINT(concurrency-mt-unsafe) */
+        run_script("installed", "", "") != NO_SERVER_INSTALLED)
+        return false;
+    puts("1..0 # SKIP no Postgres server is installed");
+    return true;
+}
+
 /* 0, or NO_SERVER_INSTALLED. `settings` are lines for postgresql.conf; with any, the cluster is
  * always a new one. */
 static int
@@ -79,6 +90,8 @@ throwaway_pg_start(ThrowawayPg *pg, const char *settings)
     int rc = run_script("start", pg->dir, port);
 
     assert_true(rc == 0 || rc == NO_SERVER_INSTALLED);
+    if (rc == NO_SERVER_INSTALLED)
+        rmdir(pg->dir);
     snprintf(pg->conninfo, sizeof pg->conninfo,
              "host=127.0.0.1 port=%s user=postgres dbname=postgres", port);
     return rc;

@@ -64,12 +64,14 @@ an_exchange_carries_everything(void **state)
     assert_true(http_header(&response, "x-empty").ptr != NULL);
     assert_int_equal(http_header(&response, "x-empty").len, 0);
     assert_null(http_header(&response, "x-not-there").ptr);
-    assert_string_equal(server->requests[0].method, "PUT");
-    assert_string_equal(server->requests[0].target, "/a%20b/%2B/../c?x=%3D");
-    assert_true(str_eqc(buf_view(&server->requests[0].body), "body"));
-    assert_string_equal(script_header(&server->requests[0], "X-One", value, sizeof value), "1");
-    assert_non_null(strstr(server->requests[0].headers, "X-None:"));
-    assert_string_equal(script_header(&server->requests[0], "Expect", value, sizeof value), "");
+    assert_string_equal(script_request(server, 0)->method, "PUT");
+    assert_string_equal(script_request(server, 0)->target, "/a%20b/%2B/../c?x=%3D");
+    assert_true(str_eqc(buf_view(&script_request(server, 0)->body), "body"));
+    assert_string_equal(script_header(script_request(server, 0), "X-One", value, sizeof value),
+                        "1");
+    assert_non_null(strstr(script_request(server, 0)->headers, "X-None:"));
+    assert_string_equal(script_header(script_request(server, 0), "Expect", value, sizeof value),
+                        "");
 
     OK(http_send(client, &(HttpRequest){.method = "GET", .url = url_of(server, "/")}, &response,
                  &err));
@@ -85,9 +87,9 @@ an_exchange_carries_everything(void **state)
     assert_int_equal(response.status, 301); /* not followed */
     OK(http_send(client, &(HttpRequest){.method = "DELETE", .url = url_of(server, "/x")}, &response,
                  &err));
-    assert_string_equal(server->requests[4].method, "DELETE");
+    assert_string_equal(script_request(server, 4)->method, "DELETE");
     /* one connection served them all */
-    assert_int_equal(server->requests[4].connection, 1);
+    assert_int_equal(script_request(server, 4)->connection, 1);
     http_client_free(client);
     script_server_stop(server);
 }
@@ -118,7 +120,7 @@ files_are_sent_and_received(void **state)
         &(HttpRequest){
             .method = "PUT", .url = url_of(server, "/x"), .body_path = up, .response_path = down},
         &response, &err));
-    assert_true(str_eqc(buf_view(&server->requests[0].body), "from a file"));
+    assert_true(str_eqc(buf_view(&script_request(server, 0)->body), "from a file"));
     assert_int_equal(response.body.len, 0);
     assert_int_equal(response.file_bytes, 12);
     fd = open(down, O_RDONLY);
@@ -215,14 +217,14 @@ once_means_a_fresh_connection(void **state)
 
     OK(http_send(client, &request, &response, &err));
     OK(http_send(client, &request, &response, &err));
-    assert_int_equal(server->requests[1].connection, 2);
-    assert_true(str_eqc(buf_view(&server->requests[1].body), "x"));
+    assert_int_equal(script_request(server, 1)->connection, 2);
+    assert_true(str_eqc(buf_view(&script_request(server, 1)->body), "x"));
     request.once = true;
     OK(http_send(client, &request, &response, &err));
-    assert_int_equal(server->requests[2].connection, 3);
+    assert_int_equal(script_request(server, 2)->connection, 3);
     FAILS(http_send(client, &request, &response, &err), ERR_TRANSIENT);
     assert_int_equal(response.fate, HTTP_UNKNOWN);
-    assert_int_equal(server->requests[3].connection, 4);
+    assert_int_equal(script_request(server, 3)->connection, 4);
     OK(http_send(client, &request, &response, &err));
     http_client_free(client);
     script_server_stop(server);

@@ -67,8 +67,8 @@ trouble_passes(void **state)
     bool found = false;
 
     OK(store_put(store, "a b", STR("x"), &err));
-    assert_string_equal(server->requests[2].target, "/bucket/lake/a%20b");
-    assert_true(str_eqc(buf_view(&server->requests[2].body), "x"));
+    assert_string_equal(script_request(server, 2)->target, "/bucket/lake/a%20b");
+    assert_true(str_eqc(buf_view(&script_request(server, 2)->body), "x"));
     OK(store_get(store, "x", &out, &found, &version, &err));
     assert_true(found);
     assert_string_equal(buf_text(&out), "whole");
@@ -206,10 +206,11 @@ create_whose_answer_was_lost_is_ours(void **state)
         OK(store_put_absent(store, "v2", STR("ours"), &created, &err));
         assert_true(created);
     }
-    assert_string_equal(script_header(&server->requests[0], "If-None-Match", value, sizeof value),
-                        "*");
-    assert_string_equal(script_header(&server->requests[0], "If-Match", value, sizeof value), "");
-    assert_string_equal(server->requests[1].method, "GET");
+    assert_string_equal(
+        script_header(script_request(server, 0), "If-None-Match", value, sizeof value), "*");
+    assert_string_equal(script_header(script_request(server, 0), "If-Match", value, sizeof value),
+                        "");
+    assert_string_equal(script_request(server, 1)->method, "GET");
     done(store, server);
 }
 
@@ -302,7 +303,7 @@ swaps_whose_answer_was_lost(void **state)
         assert_int_equal(swapped, expected[i]);
         assert_string_equal(version.text, "\"2\"");
     }
-    assert_string_equal(script_header(&server->requests[0], "If-Match", value, sizeof value),
+    assert_string_equal(script_header(script_request(server, 0), "If-Match", value, sizeof value),
                         "\"1\"");
     FAILS(store_put_match(store, "state", &old, STR("new"), &swapped, &version, &err), ERR_INPUT);
     done(store, server);
@@ -395,9 +396,9 @@ listing_pages(void **state)
     assert_int_equal(count, 2);
     assert_true(str_eqc(objects[0].key, "a"));
     assert_true(str_eqc(objects[1].key, "b"));
-    assert_string_equal(server->requests[0].target,
+    assert_string_equal(script_request(server, 0)->target,
                         "/bucket/?encoding-type=url&list-type=2&prefix=lake%2F");
-    assert_string_equal(server->requests[2].target,
+    assert_string_equal(script_request(server, 2)->target,
                         "/bucket/?continuation-token=a%2B%2F%3D&encoding-type=url&list-type=2&"
                         "prefix=lake%2F");
     /* a page that promises more and does not say where */

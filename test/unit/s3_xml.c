@@ -84,8 +84,7 @@ what_is_not_a_page_is_refused(void **state)
         "<ListBucketResult></Contents></ListBucketResult>",
         "<ListBucketResult><Contents></Contents></ListBucketResult>",
         "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
-        "<ListBucketResult><Contents><Size>99999999999999999999</Size></Contents></"
-        "ListBucketResult>",
+        "<ListBucketResult><Contents><Size>99999999999999999999</Size></Contents>",
         "<ListBucketResult><Contents><Key>&nbsp;</Key></Contents></ListBucketResult>",
         "<ListBucketResult><Contents><Key>&#0;</Key></Contents></ListBucketResult>",
         "<ListBucketResult><Contents><Key>&#xD800;</Key></Contents></ListBucketResult>",
