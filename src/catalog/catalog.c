@@ -82,7 +82,8 @@ catalog_create(Catalog *catalog, Arena *arena, const TableName *name, Str metada
 }
 
 bool
-catalog_commit(Catalog *catalog, Arena *arena, const TableName *name, const CatalogTable *base,
+catalog_commit(/* NOLINT(readability-function-size): as in catalog.h */
+               Catalog *catalog, Arena *arena, const TableName *name, const CatalogTable *base,
                Str metadata, CatalogTable *out_table, Error *err)
 {
     CatalogTable table;

@@ -363,7 +363,8 @@ file_create(Catalog *catalog, Arena *arena, const TableName *name, Str metadata,
 }
 
 static bool
-file_commit(Catalog *catalog, Arena *arena, const TableName *name, const CatalogTable *base,
+file_commit(/* NOLINT(readability-function-size): as in catalog.h */
+            Catalog *catalog, Arena *arena, const TableName *name, const CatalogTable *base,
             Str metadata, CatalogTable *out_table, Error *err)
 {
     Place place = place_of(catalog, arena, name);

@@ -4,8 +4,6 @@
 
 #include "cli/cli.h"
 
-int cmd_check(const Cli *cli);
-
 enum { EXIT_SICK = 1 };
 
 int

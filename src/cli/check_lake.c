@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "catalog/catalog.h"
 #include "cli/connect.h"
 #include "store/store.h"
 
@@ -16,6 +17,12 @@ static void
 close_store(Store **store)
 {
     store_close(*store);
+}
+
+static void
+close_catalog(Catalog **catalog)
+{
+    catalog_close(*catalog);
 }
 
 /* --- the probe ------------------------------------------------------------------------------- */
@@ -137,7 +144,7 @@ remove_new_folders(Arena *arena, const char *path, size_t keep)
 static const char *
 local_folder(Arena *arena, const char *warehouse, const char *probe)
 {
-    Str text = str_of(warehouse);
+    Str text = {.ptr = warehouse, .len = strlen(warehouse)};
 
     if (str_starts(text, STR("file://")))
         text = (Str){.ptr = text.ptr + 7, .len = text.len - 7};
@@ -149,6 +156,23 @@ local_folder(Arena *arena, const char *warehouse, const char *probe)
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
+
+static void
+check_catalog(Report *report, const Config *config, Store *store)
+{
+    AUTO(close_catalog) Catalog *catalog = NULL;
+    TableName *names = NULL;
+    size_t count = 0;
+    Error err = {0};
+
+    if (!catalog_open(config->catalog_type, store, &catalog, &err) ||
+        !catalog_list(catalog, report->arena, &names, &count, &err)) {
+        report_message(report, "catalog", VERDICT_FAIL, err.msg);
+        return;
+    }
+    report_add(report, "catalog", VERDICT_OK, "%s, %zu table%s", config->catalog_type, count,
+               count == 1 ? "" : "s");
+}
 
 void
 check_lake(Report *report, const Config *config)
@@ -163,10 +187,12 @@ check_lake(Report *report, const Config *config)
     AUTO(close_store) Store *store = NULL;
     Error err = {0};
 
-    if (cli_open_warehouse(config, RETRY_MS_MAX, &store, &err))
+    if (cli_open_warehouse(config, RETRY_MS_MAX, &store, &err)) {
         probe_store(report, store, probe);
-    else
+        check_catalog(report, config, store);
+    } else {
         report_message(report, "warehouse", VERDICT_FAIL, err.msg);
+    }
     if (folder != NULL)
         remove_new_folders(report->arena, folder, keep);
 }

@@ -142,7 +142,7 @@ int
 cli_main(int argc, char **argv)
 {
     AUTO_ARENA Arena *arena = arena_new();
-    Parsed parsed = {.cli = {.arena = arena}};
+    Parsed parsed = {.cli = {.arena = arena, .notify_fd = -1}};
 
     /* a reader that went away is reported by write(2) instead */
     signal(SIGPIPE, SIG_IGN);

@@ -22,9 +22,10 @@ typedef enum CliOption {
     CLI_VERSION,
     CLI_ONCE,
     CLI_FORMAT,
+    CLI_NOTIFY_FD,
 } CliOption;
 
-enum { CLI_OPTION_COUNT = CLI_FORMAT + 1 };
+enum { CLI_OPTION_COUNT = CLI_NOTIFY_FD + 1 };
 
 /* What the positional arguments mean. */
 typedef enum CliForm {
@@ -62,6 +63,7 @@ struct Cli {
     bool quiet;
     bool once;
     const char *format; /* --format, NULL */
+    int notify_fd;      /* --notify-fd, -1: none */
 };
 
 /* The whole program; returns the exit code. */
@@ -96,11 +98,11 @@ const Command *cli_find_command(const char *name);
 const char *cli_nearest_command(const char *name);
 
 typedef struct CliOptionRow {
-    char letter; /* 0: only the long form */
     const char *name;
     const char *argument; /* NULL: a switch */
-    bool common;          /* every command takes it */
     const char *doc;
+    char letter; /* 0: only the long form */
+    bool common; /* every command takes it */
 } CliOptionRow;
 
 extern const CliOptionRow cli_options[CLI_OPTION_COUNT];

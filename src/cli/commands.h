@@ -21,13 +21,22 @@ COMMAND(status, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "State of the pipeline and of each table, lag in bytes and seconds, WAL held by the slot, "
         "rejects, last error. Live while walberg run is up, otherwise from the state folder and "
         "the source. Exit code 1 if a table is parked.")
+COMMAND(query, "[WAREHOUSE]", CLI_FORM_WAREHOUSE, 1u << CLI_NOTIFY_FD, true,
+        "serve queries on a warehouse, without a source",
+        "Speaks the Postgres protocol on query.listen (127.0.0.1:5433 when it is not set): psql, "
+        "psycopg, JDBC. All tables are shown as of one commit, and followed. Read only. Until "
+        "SIGTERM or SIGINT.")
+COMMAND(sql, "[WAREHOUSE] SQL", CLI_FORM_WAREHOUSE_SQL, 1u << CLI_FORMAT, true,
+        "run one query on a warehouse and print its result",
+        "The query is one that the query server would accept. --format table (as psql draws it), "
+        "csv (with a header; NULL is empty, an empty text is \"\") or json (an array of objects).")
 COMMAND(init, "[FILE]", CLI_FORM_OPTIONAL, 0, false, "write a commented walberg.yaml",
         "Writes FILE (default walberg.yaml) with every setting, its built-in value and what it "
         "means. A file that is there is never overwritten. \"-\" writes to standard output.")
 COMMAND(version, "", CLI_FORM_NONE, 0, false, "print versions",
         "Prints the versions of walberg and of the libraries that matter when something is "
         "reported.")
-COMMAND(help, "[COMMAND | commands | settings]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
+COMMAND(help, "[COMMAND | settings]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
         "explain a command, or all settings",
         "Without an argument lists the commands; with the name of one explains it; \"settings\" "
         "lists every setting with type, range and built-in value. With --format markdown "

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <stdlib.h>
 
 #include "config/distance.h"
 
@@ -95,6 +96,9 @@ take_option(Parsed *parsed, CliOption option, const char *argument)
         break;
     case CLI_FORMAT:
         cli->format = argument;
+        break;
+    case CLI_NOTIFY_FD:
+        cli->notify_fd = (int) strtol(argument, NULL, 10);
         break;
     }
 }

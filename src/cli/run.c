@@ -12,6 +12,7 @@
 typedef struct Signals {
     sigset_t set;
     atomic_bool stop;
+    atomic_bool graceful;
     Cancel *cancel;
 } Signals;
 
@@ -32,6 +33,8 @@ wait_for_signals(void *arg)
             _exit(128 + number);
         }
         log_info("stopping", LOG_STR("signal", number == SIGINT ? "SIGINT" : "SIGTERM"));
+        if (!atomic_load(&signals->graceful))
+            cancel_set(signals->cancel);
     }
 }
 
@@ -67,12 +70,12 @@ cmd_run(const Cli *cli)
         .query_args = query_args(cli),
         .cancel = signals.cancel,
         .stop = &signals.stop,
+        .graceful = &signals.graceful,
     };
 
     if (!cli_need_source(cli, &err) || !cli_need_warehouse(cli, &err)) {
         cancel_free(signals.cancel);
-        cli_fail(&err);
-        return 2;
+        return cli_fail_settings(&err);
     }
     if (cli->has_source && cli->config->query_listen == NULL)
         cli->config->query_listen = "127.0.0.1:5433";

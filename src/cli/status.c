@@ -20,8 +20,6 @@
 #include "source/server.h"
 #include "source/slot.h"
 
-int cmd_status(const Cli *cli);
-
 enum { STATUS_BYTES_MAX = 64 << 20, EXIT_PARKED = 1 };
 
 typedef struct Status {
@@ -42,7 +40,7 @@ status_done(Status *status)
 /* --- what the pipeline left ------------------------------------------------------------------ */
 
 static void
-close_fd(int *fd)
+close_fd(const int *fd)
 {
     if (*fd >= 0)
         close(*fd);
@@ -159,7 +157,7 @@ size_text(Arena *arena, json_int_t bytes)
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
     size_t unit = 0;
 
-    while (unit + 1 < sizeof units / sizeof units[0] && bytes >= 10 * 1024) {
+    while (unit + 1 < sizeof units / sizeof units[0] && bytes >= 10240) {
         bytes = (bytes + 512) / 1024;
         unit++;
     }

@@ -10,7 +10,9 @@ folded(Str s, size_t i)
 {
     char c = s.ptr[i];
 
-    return c == '-' ? '_' : (char) tolower((unsigned char) c);
+    if (c == '-')
+        return '_';
+    return (char) tolower((unsigned char) c);
 }
 
 static size_t

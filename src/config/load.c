@@ -140,7 +140,7 @@ apply_tables(Loader *loader, const YamlNode *tables, Error *err)
         return wrap_place(loader, tables, "tables", err);
     }
     for (const YamlNode *entry = tables->first; entry != NULL; entry = entry->next) {
-        TableRule rule;
+        TableRule rule = {0};
 
         TRY(new_rule(loader, entry->key->text, entry->key, &rule, err));
         if (entry->kind != YAML_MAP && !yaml_is_empty(entry) && !yaml_is_null(entry)) {
@@ -161,7 +161,7 @@ apply_table_path(Loader *loader, const char *path, const YamlNode *value, Error 
 {
     const char *rest = path + strlen("tables.");
     const char *dot = strrchr(rest, '.');
-    TableRule rule;
+    TableRule rule = {0};
 
     if (dot == NULL) {
         (void) FAIL(err, ERR_INPUT,

@@ -23,7 +23,10 @@ slot_name(Arena *arena, const char *pipeline)
     for (char *p = name; *p != '\0'; p++) {
         if ((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_')
             continue;
-        *p = *p >= 'A' && *p <= 'Z' ? (char) (*p - 'A' + 'a') : '_';
+        if (*p >= 'A' && *p <= 'Z')
+            *p |= 0x20;
+        else
+            *p = '_';
         changed = true;
     }
     if (!changed)

@@ -7,7 +7,7 @@
 #include "config/value.h"
 
 #define OPTION(key, field, type, def, min, max, secret, doc)                                       \
-    {key, SETTING_##type, offsetof(Config, field), def, min, max, secret, doc},
+    {key, def, min, max, doc, offsetof(Config, field), SETTING_##type, secret},
 
 const Setting settings[SETTING_COUNT] = {
 #include "config/options.h"
@@ -112,7 +112,10 @@ setting_variable(Arena *arena, const Setting *setting)
     char *name = arena_printf(arena, "WALBERG_%s", setting->key);
 
     for (char *p = name; *p != '\0'; p++)
-        *p = *p == '.' ? '_' : (char) toupper((unsigned char) *p);
+        if (*p == '.')
+            *p = '_';
+        else
+            *p = (char) toupper((unsigned char) *p);
     return name;
 }
 
@@ -192,6 +195,7 @@ store_number(const Setting *setting, Config *config, Str text, Error *err)
 static bool
 store_word(const Setting *setting, Config *config, Arena *arena, Str text, Error *err)
 {
+    assert(setting->min != NULL);
     for (const char *word = setting->min; word != NULL;) {
         const char *bar = strchr(word, '|');
         Str known = {.ptr = word, .len = bar == NULL ? strlen(word) : (size_t) (bar - word)};

@@ -17,13 +17,13 @@ typedef enum SettingType {
 
 typedef struct Setting {
     const char *key;
-    SettingType type;
-    size_t offset; /* of its field in Config */
     const char *def;
     const char *min; /* SETTING_ENUM: the words, separated by '|' */
     const char *max;
-    bool secret;
     const char *doc;
+    size_t offset; /* of its field in Config */
+    SettingType type;
+    bool secret;
 } Setting;
 
 /* One option of tables.PATTERN. */
@@ -33,7 +33,7 @@ typedef struct TableOption {
     const char *doc;
 } TableOption;
 
-#define OPTION(...) +1
+#define OPTION(...) +1 /* NOLINT(bugprone-macro-parentheses) */
 
 enum {
     SETTING_COUNT = 0

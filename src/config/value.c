@@ -14,7 +14,7 @@ typedef struct Unit {
 } Unit;
 
 static const Unit duration_units[] = {
-    {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {NULL, 0},
+    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {NULL, 0},
 };
 static const Unit size_units[] = {
     {"B", 1}, {"kB", 1LL << 10}, {"MB", 1LL << 20}, {"GB", 1LL << 30}, {"TB", 1LL << 40}, {NULL, 0},
@@ -150,7 +150,7 @@ value_read_file(Arena *arena, const char *path, size_t bytes_max, Str *out_text,
 static bool
 resolve_file(Arena *arena, const char *path, const char **out_text, Error *err)
 {
-    Str text;
+    Str text = STR_NULL;
 
     TRY(value_read_file(arena, path, SECRET_BYTES_MAX, &text, NULL, err));
     while (text.len > 0 && (text.ptr[text.len - 1] == '\n' || text.ptr[text.len - 1] == '\r'))

@@ -1,5 +1,6 @@
 #include "config/yaml.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include <libfyaml.h>
@@ -119,6 +120,8 @@ place_node(Builder *builder, YamlNode *node, Error *err)
 
     Level *level = &builder->levels[builder->depth - 1];
 
+    assert(level->node != NULL);
+
     if (level->node->kind == YAML_MAP && level->key == NULL) {
         if (node->kind != YAML_SCALAR)
             return fail_at(builder->file, node->line, node->column, "a key must be plain text",
@@ -230,9 +233,11 @@ handle_event(Builder *builder, struct fy_event *event, Error *err)
         TRY(refuse_references(builder, event, err));
         return open_level(builder, new_node(builder, YAML_MAP, event), err);
     case FYET_SEQUENCE_END:
+        assert(builder->depth > 0);
         builder->depth--;
         return true;
     case FYET_MAPPING_END:
+        assert(builder->depth > 0 && builder->levels[builder->depth - 1].node != NULL);
         builder->depth--;
         return check_keys_differ(builder, builder->levels[builder->depth].node, err);
     default:

@@ -250,7 +250,7 @@ parse_member(Cursor *cursor, Column *member, Buf *token)
     }
     if (cursor_accept(cursor, '"'))
         return read_quoted(cursor, true, token, &text) ? append_text(member, text) : NOT_A_RECORD;
-    if (!read_bare(cursor, ",)", "\"\\(", &text))
+    if (!read_bare(cursor, ",)", "\"\\(", &text) || text.len == 0)
         return NOT_A_RECORD;
     return append_text(member, text);
 }

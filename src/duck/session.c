@@ -472,13 +472,11 @@ rows_of(DuckSession *session, duckdb_result result)
 }
 
 bool
-duck_execute(DuckStatement *statement, bool keep, DuckRows **out_rows, Error *err)
+duck_execute(DuckStatement *statement, DuckRows **out_rows, Error *err)
 {
     duckdb_result result = {0};
-    duckdb_state state = keep ? duckdb_execute_prepared(statement->prepared, &result)
-                              : duckdb_execute_prepared_streaming(statement->prepared, &result);
 
-    if (state != DuckDBSuccess) {
+    if (duckdb_execute_prepared_streaming(statement->prepared, &result) != DuckDBSuccess) {
         (void) failed(statement->session, duckdb_result_error(&result), err);
         duckdb_destroy_result(&result);
         return false;

@@ -2,9 +2,8 @@
  *
  *     session -> prepare -> execute -> chunks of rows -> Postgres' text or binary forms
  *
- * Results stream: a chunk at a time is in memory, and the next execute on the same session ends the
- * one before. A result that must outlive other statements (a portal read in pieces) is kept: it is
- * computed whole, inside DuckDB's memory limit.
+ * Results stream: a chunk at a time is in memory, and the next statement on the same session ends
+ * the one before.
  *
  * A session and what comes from it belong to one thread; only duck_session_interrupt() may be
  * called from another. After a failure duck_session_failure() tells what the Error has no room
@@ -130,8 +129,7 @@ int duck_statement_parameter_count(const DuckStatement *statement);
 /* DUCK_OTHER when nothing in the statement tells. i counts from 0. */
 DuckKind duck_statement_parameter(const DuckStatement *statement, int i);
 
-/* keep: compute all of it now, so that it survives other statements of the session. */
-bool duck_execute(DuckStatement *statement, bool keep, DuckRows **out_rows, Error *err) WARN_UNUSED;
+bool duck_execute(DuckStatement *statement, DuckRows **out_rows, Error *err) WARN_UNUSED;
 /* The next chunk; *out_count == 0: that was all. */
 bool duck_rows_next(DuckRows *rows, size_t *out_count, Error *err) WARN_UNUSED;
 void duck_rows_free(DuckRows *rows); /* NULL is fine */

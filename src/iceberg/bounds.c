@@ -265,7 +265,7 @@ is_text(const Type *type)
     return type->kind == TYPE_STRING || type->kind == TYPE_JSON;
 }
 
-/* Whether a bound can be given at all. Java up to 1.11 compares uuids as two signed numbers, others
+/* Whether a bound can be given at all. Java (1.12 too) orders uuids as two signed numbers, others
  * as bytes; the two agree where the top bits of each half are the same in all values, as with the
  * time-ordered uuids that bounds are good for. Text that is not UTF-8 has no order for readers. */
 static bool

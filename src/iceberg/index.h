@@ -1,18 +1,21 @@
 /* index.h - the key index: from a row's key hash to where the row is in the lake.
  *
- * For each data file an immutable, sorted run of (key hash, file, row), made while the file is
- * written. Runs are merged in tiers, so a table has O(log n) of them; each has a blocked Bloom
- * filter (about 10 bits a key: one cache line, one read per probe). Runs are read with pread, not
- * mmap: what a probe touches does not count as memory of the process, and an update costs a few
- * page reads whatever the table's size.
- *
- *   run file   header (magic, version, counts, checksum) | Bloom blocks of 64 bytes | entries
- *   entry      hash high (8) | hash low (8) | file ordinal (4) | row (4), little-endian, sorted
+ * Immutable, sorted runs of (key hash, file, row). The entries of a large data file become a run of
+ * their own while it is written; those of small ones collect in memory first (6 MB). Runs are
+ * merged in tiers, so a table has O(log n) of them; each has a blocked Bloom filter (10 bits a key:
+ * one cache line, one read per probe). Runs are read with pread, not mmap: what a probe touches
+ * does not count as memory of the process, and an update costs a few page reads whatever the
+ * table's size. index_run.h has the bytes.
  *
  * Files are known by ordinal; `index.json` in the folder names each ordinal's data file (full URI)
- * and lists the runs; it is replaced by rename. Everything here is rebuildable from the data files:
- * losing or distrusting it costs time, never data. A torn or foreign file is treated as missing.
- * One thread at a time, but merges may run on a background thread of the index itself. */
+ * and lists the runs; a journal has what is in memory only. Everything here is rebuildable from the
+ * data files: losing or distrusting it costs time, never data. What is torn or foreign when the
+ * index is opened is treated as missing: index_has_file() is false. What is found to be damaged
+ * later makes the call fail with ERR_CONFLICT, and the files concerned are missing from then on:
+ * add them again and repeat the call.
+ *
+ * One thread at a time; merges run on a background thread of the index itself. A folder belongs to
+ * one Index at a time, also across processes: ERR_INPUT otherwise. */
 #ifndef ICEBERG_INDEX_H
 #define ICEBERG_INDEX_H
 
@@ -25,7 +28,7 @@ typedef struct Index Index;
 /* Open or make the index in `folder`, for the table with this uuid (another uuid: emptied). */
 bool index_open(const char *folder, const char *table_uuid, Index **out_index,
                 Error *err) WARN_UNUSED;
-void index_close(Index *index); /* NULL is fine; waits for a merge */
+void index_close(Index *index); /* NULL is fine; gives up a running merge */
 
 /* Whether the rows of a data file are in the index. */
 bool index_has_file(const Index *index, Str data_file);
@@ -35,8 +38,11 @@ bool index_has_file(const Index *index, Str data_file);
 bool index_add_file(Index *index, Str data_file, const Hash128 *keys, size_t rows,
                     Error *err) WARN_UNUSED;
 
-/* The same in pieces, for files larger than memory allows: sorted spill runs, merged at end. */
+/* The same in pieces, for files larger than memory allows: sorted spill runs, merged at end. At
+ * most 6 MB are held. index_build_add() touches nothing but its build: several may go on in threads
+ * of their own, as long as the other calls come from one at a time. */
 typedef struct IndexBuild IndexBuild;
+
 bool index_build_begin(Index *index, Str data_file, IndexBuild **out_build, Error *err) WARN_UNUSED;
 bool index_build_add(IndexBuild *build, const Hash128 *keys, size_t rows, Error *err) WARN_UNUSED;
 bool index_build_end(IndexBuild *build, Error *err) WARN_UNUSED; /* frees build, also on failure */
@@ -58,18 +64,19 @@ typedef struct IndexHit {
 bool index_lookup(Index *index, const Hash128 *keys, size_t count, Buf *out_hits,
                   Error *err) WARN_UNUSED;
 
-/* Full URI of a file ordinal. */
+/* Full URI of a file ordinal; STR_NULL when it does not count any more. */
 Str index_file_name(const Index *index, int file);
 
-/* Make what was added so far survive a restart, and start merging when a tier is full. Not needed
- * for correctness. */
+/* Make what was added and removed so far survive a restart of the process (nothing is synced: after
+ * a crash of the machine some files may be missing), and start merging when a tier is full. Not
+ * needed for correctness. Usually one write to the journal. */
 bool index_save(Index *index, Error *err) WARN_UNUSED;
 
 typedef struct IndexStats {
     size_t runs;
-    size_t files;
-    uint64_t entries;
-    uint64_t bytes;
+    size_t files;     /* ordinals are below this; index_file_name() tells which count */
+    uint64_t entries; /* those of removed files included, until merged away */
+    uint64_t bytes;   /* on disk */
 } IndexStats;
 
 IndexStats index_stats(const Index *index);

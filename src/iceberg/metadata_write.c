@@ -99,11 +99,22 @@ put_snapshot(JsonWriter *json, const Snapshot *snapshot)
     json_end(json);
 }
 
+/* Without a snapshot Java writes -1 up to version 2 and null after; every reader takes both. */
+static void
+put_current_snapshot(JsonWriter *json, const TableMetadata *metadata)
+{
+    json_key(json, "current-snapshot-id");
+    if (metadata->current_snapshot_id != 0)
+        json_int(json, metadata->current_snapshot_id);
+    else if (metadata->format_version < 3)
+        json_int(json, -1);
+    else
+        json_null(json);
+}
+
 static void
 put_snapshots(JsonWriter *json, const TableMetadata *metadata)
 {
-    put_int(json, "current-snapshot-id",
-            metadata->current_snapshot_id == 0 ? -1 : metadata->current_snapshot_id);
     json_key(json, "refs");
     json_object(json);
     for (size_t i = 0; i < metadata->ref_count; i++) {
@@ -141,25 +152,35 @@ put_logs(JsonWriter *json, const TableMetadata *metadata)
     json_end(json);
 }
 
-/* The members of `rest`. Version 1 may lack the sort orders that version 2 wants. */
-static void
-put_rest(JsonWriter *json, Str rest)
+/* Where a member of `rest` belongs in the order of Java's keys. */
+typedef enum RestPlace { REST_SORT_ORDERS, REST_NEXT_ROW_ID, REST_OTHERS } RestPlace;
+
+static RestPlace
+rest_place(Str key)
 {
-    AUTO_NODE JsonNode *root = NULL;
+    if (str_eqc(key, "sort-orders") || str_eqc(key, "default-sort-order-id"))
+        return REST_SORT_ORDERS;
+    return str_eqc(key, "next-row-id") ? REST_NEXT_ROW_ID : REST_OTHERS;
+}
+
+static void
+put_rest(JsonWriter *json, const JsonNode *rest, RestPlace place)
+{
     AUTO_ARENA Arena *arena = arena_new();
     NodeCursor cursor = {0};
     const JsonNode *value;
-    Error err;
     Str key;
-    bool ok = node_parse(rest.ptr == NULL ? STR("{}") : rest, &root, &err);
 
-    assert(ok); /* made by metadata_create or metadata_parse */
-    if (node_get(root, "sort-orders") == NULL) {
+    /* version 1 may lack what version 2 wants */
+    if (place == REST_SORT_ORDERS && node_get(rest, "sort-orders") == NULL) {
         put_int(json, "default-sort-order-id", 0);
         json_key(json, "sort-orders");
         json_raw(json, STR("[{\"order-id\":0,\"fields\":[]}]"));
+        return;
     }
-    while (node_next(root, &cursor, &key, &value)) {
+    while (node_next(rest, &cursor, &key, &value)) {
+        if (rest_place(key) != place)
+            continue;
         json_key_str(json, key);
         json_raw(json, node_text(arena, value));
     }
@@ -168,8 +189,12 @@ put_rest(JsonWriter *json, Str rest)
 void
 metadata_write(const TableMetadata *metadata, Buf *out)
 {
+    AUTO_NODE JsonNode *rest = NULL;
     JsonWriter json;
+    Error err;
+    bool ok = node_parse(metadata->rest.ptr == NULL ? STR("{}") : metadata->rest, &rest, &err);
 
+    assert(ok); /* made by metadata_create or metadata_parse */
     json_begin(&json, out);
     json_object(&json);
     put_int(&json, "format-version", metadata->format_version < 2 ? 2 : metadata->format_version);
@@ -180,9 +205,12 @@ metadata_write(const TableMetadata *metadata, Buf *out)
     put_int(&json, "last-column-id", metadata->last_column_id);
     put_schemas(&json, metadata);
     put_specs(&json, metadata);
-    put_rest(&json, metadata->rest);
+    put_rest(&json, rest, REST_SORT_ORDERS);
     put_properties(&json, "properties", &metadata->properties);
+    put_current_snapshot(&json, metadata);
+    put_rest(&json, rest, REST_NEXT_ROW_ID);
     put_snapshots(&json, metadata);
+    put_rest(&json, rest, REST_OTHERS);
     put_logs(&json, metadata);
     json_end(&json);
 }

@@ -188,9 +188,9 @@ snapshot_summary(Arena *arena, const SnapshotDelta *delta, bool is_replace,
                                 operation_of(&added, &removed, is_replace));
     put_changes(&summary, &added, &removed);
     put(&summary, "changed-partition-count", count_partitions(arena, delta));
-    put_if(&summary, "manifests-created", (int64_t) delta->manifests_created);
-    put_if(&summary, "manifests-kept", (int64_t) delta->manifests_kept);
-    put_if(&summary, "manifests-replaced", (int64_t) delta->manifests_replaced);
+    put(&summary, "manifests-created", (int64_t) delta->manifests_created);
+    put(&summary, "manifests-kept", (int64_t) delta->manifests_kept);
+    put(&summary, "manifests-replaced", (int64_t) delta->manifests_replaced);
     put_totals(&summary, parent, &added, &removed);
     for (size_t i = 0; extra != NULL && i < extra->count; i++)
         summary.list =

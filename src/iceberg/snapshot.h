@@ -15,7 +15,8 @@ typedef struct SnapshotDelta {
 
 /* "operation" (append, delete, overwrite, replace when is_replace) and the standard counters,
  * totals derived from the parent's summary (NULL: a first snapshot); zero counters are left out, as
- * Java does, totals are always there. extra entries (cdc.position ...) are added. Sorted by key. */
+ * Java does; totals, manifests-* and changed-partition-count are always there (a total that the
+ * parent lacks stays out). extra entries (cdc.position ...) are added. Sorted by key. */
 PropertyList snapshot_summary(Arena *arena, const SnapshotDelta *delta, bool is_replace,
                               const PropertyList *parent, const PropertyList *extra);
 

@@ -450,6 +450,15 @@ reset_response(HttpResponse *response)
     response->file_bytes = 0;
 }
 
+/* libcurl takes a connection that closes within the head for the end of the answer. */
+static bool
+head_is_whole(const HttpResponse *response)
+{
+    Str head = buf_view(&response->headers);
+
+    return str_ends(head, STR("\n\r\n")) || str_ends(head, STR("\n\n"));
+}
+
 /* An answer without a body never reaches on_body(), yet the file has to be there. */
 static bool
 finish_file(Transfer *transfer, Error *err)
@@ -474,7 +483,7 @@ http_send(HttpClient *client, const HttpRequest *request, HttpResponse *response
                          .body_fd = -1,
                          .file_fd = -1,
                          .moved_at = clock_ms()};
-    int64_t body_bytes;
+    int64_t body_bytes = 0;
     CURLcode code = CURLE_OK;
 
     reset_response(response);
@@ -490,12 +499,13 @@ http_send(HttpClient *client, const HttpRequest *request, HttpResponse *response
     set_options(client, slot, &transfer, headers, body_bytes);
     curl_multi_add_handle(slot->multi, slot->easy);
 
-    bool finished_in_time = drive(client, slot, &transfer, &code, err);
-    bool ok = finished_in_time && code == CURLE_OK;
+    bool ok = drive(client, slot, &transfer, &code, err);
 
+    if (ok && code != CURLE_OK)
+        ok = fail_with(code, slot, &transfer, err);
+    if (ok && !head_is_whole(response))
+        ok = FAIL(err, ERR_TRANSIENT, "the answer was cut off in its head");
     note_outcome(ok, slot->easy, response);
-    if (finished_in_time && !ok)
-        fail_with(code, slot, &transfer, err);
     /* an exchange broken off half way takes its connection with it */
     curl_multi_remove_handle(slot->multi, slot->easy);
     slot_give_back(client, slot);

@@ -23,6 +23,12 @@ pg_closep(PgConn **conn)
 }
 
 int
+pg_library_version(void)
+{
+    return PQlibVersion();
+}
+
+int
 pg_server_version(const PgConn *conn)
 {
     return PQserverVersion(conn->pg);
@@ -214,7 +220,7 @@ collect(PgConn *conn, PGresult **out_last, Error *err)
     bool failed = false;
 
     for (;;) {
-        PGresult *result;
+        PGresult *result = NULL;
 
         TRY(conn_next_result(conn, &result, err));
         if (result == NULL)
@@ -275,6 +281,7 @@ finish(PgConn *conn, Arena *arena, PgResult *out_result, Error *err)
     return true;
 }
 
+/* NOLINTBEGIN(readability-function-size): seven parameters, as PQexecParams */
 bool
 pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count, const char *const *params,
          PgResult *out_result, Error *err)
@@ -287,6 +294,8 @@ pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count, const cha
         return conn_lost(conn, err);
     return finish(conn, arena, out_result, err);
 }
+
+/* NOLINTEND(readability-function-size) */
 
 bool
 pg_exec(PgConn *conn, Arena *arena, const char *sql, PgResult *out_result, Error *err)

@@ -31,6 +31,8 @@ void pg_closep(PgConn **conn);
 #define AUTO_PG __attribute__((cleanup(pg_closep)))
 
 int pg_server_version(const PgConn *conn); /* 150018 */
+/* Of libpq, e.g. 150018. */
+int pg_library_version(void);
 bool pg_is_replication(const PgConn *conn);
 const char *pg_database(const PgConn *conn);
 /* host, port, user for messages, without secrets: "postgres@db.example:5432/shop" */
@@ -50,8 +52,7 @@ pg_value(const PgResult *result, int row, int column)
     return result->values[row * result->columns + column];
 }
 
-/* As a number; NULL reads 0. For catalog columns, which are
- * what they say. */
+/* As a number; NULL reads 0. For catalog columns, which are what they say. */
 static inline int64_t
 pg_value_int(const PgResult *result, int row, int column)
 {
@@ -69,7 +70,7 @@ pg_value_bool(const PgResult *result, int row, int column)
 /* One statement with text parameters ($1...); params may be NULL when count is 0 (and on a
  * replication connection there can be none). Server errors map to kinds by SQLSTATE: classes 08,
  * 40, 53, 57 and 55006, 55P03, 58030 are transient; others ERR_INPUT. err->msg holds the
- * server's message, its hint as a "hint:" line. *out_sqlstate may be NULL. */
+ * server's message, its hint as a "hint:" line. */
 bool pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count,
               const char *const *params, PgResult *out_result, Error *err) WARN_UNUSED;
 /* Statement without interesting result; simple protocol (several statements, replication

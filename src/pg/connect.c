@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 
 /* Settings that change how values are written or what is found, and those that would end a long
@@ -227,7 +228,8 @@ refused(PgConn *conn, Error *err)
 
     if (conn->sqlstate[0] != '\0')
         kind = conn_error_kind(conn->sqlstate);
-    else if (hint[0] != '\0' || memmem(text.ptr, text.len, "SSL", 3) != NULL ||
+    else if (hint[0] != '\0' || str_starts(text, STR("invalid ")) ||
+             memmem(text.ptr, text.len, "SSL", 3) != NULL ||
              memmem(text.ptr, text.len, "certificate", 11) != NULL)
         kind = ERR_INPUT;
     return FAIL(err, kind, "connect to %s: %.*s%s", conn->describe, STR_ARG(text), hint);
@@ -257,11 +259,18 @@ poll_connection(PgConn *conn, int64_t timeout_ms, Error *err)
     return true;
 }
 
+static const char *
+or_empty(const char *text)
+{
+    return text == NULL ? "" : text;
+}
+
 static void
 describe_connection(PgConn *conn)
 {
-    snprintf(conn->describe, sizeof conn->describe, "%.63s@%.128s:%.5s/%.63s", PQuser(conn->pg),
-             PQhost(conn->pg), PQport(conn->pg), PQdb(conn->pg));
+    snprintf(conn->describe, sizeof conn->describe, "%.63s@%.128s:%.5s/%.63s",
+             or_empty(PQuser(conn->pg)), or_empty(PQhost(conn->pg)), or_empty(PQport(conn->pg)),
+             or_empty(PQdb(conn->pg)));
 }
 
 static bool
@@ -335,6 +344,7 @@ pg_connect(const PgConnect *connect, PgConn **out_conn, Error *err)
     AUTO(parsed_done) Parsed parsed = {0};
     AUTO_PG PgConn *conn = xcalloc(1, sizeof *conn);
 
+    TRY(FAULT("pg.connect", err));
     conn->cancel = connect->cancel;
     conn->replication = connect->replication;
     TRY(parse_conninfo(connect->conninfo, &parsed, err));

@@ -42,7 +42,7 @@ start_copy(PgConn *conn, const char *sql, ExecStatusType wanted, Error *err)
     return false;
 }
 
-/* The server ended the COPY: with an error, or just so. */
+/* The server ended the rows: with an error, or because there are no more. */
 static bool
 end_copy(PgConn *conn, Error *err)
 {
@@ -57,8 +57,6 @@ end_copy(PgConn *conn, Error *err)
             drain(conn);
             return false;
         }
-        if (PQresultStatus(result) == PGRES_COPY_IN) /* COPY BOTH, of which our half is open */
-            return true;
     }
 }
 
@@ -125,6 +123,20 @@ pg_stream_start(PgConn *conn, const PgStream *stream, Error *err)
     return true;
 }
 
+/* The server ended the stream: with an error, or because it shuts down, and then it says "done" and
+ * is gone without another word. */
+static bool
+end_stream(PgConn *conn, Error *err)
+{
+    AUTO_PGRESULT PGresult *result = NULL;
+
+    conn->streaming = false;
+    TRY(conn_next_result(conn, &result, err));
+    if (PQresultStatus(result) != PGRES_FATAL_ERROR)
+        return true;
+    return conn_fail(conn, result, err);
+}
+
 /* XLogData:   'w' start(8) end(8) time(8) payload       Postgres documentation, "Streaming
  * keepalive:  'k' end(8) time(8) reply(1)               Replication Protocol"                */
 static bool
@@ -166,11 +178,7 @@ pg_stream_next(PgConn *conn, PgFrame *out_frame, Error *err)
     if (size == -2)
         return conn_lost(conn, err);
     *out_frame = (PgFrame){.kind = size == 0 ? PG_FRAME_NONE : PG_FRAME_END};
-    if (size == -1) {
-        conn->streaming = false;
-        return end_copy(conn, err);
-    }
-    return true;
+    return size == 0 ? true : end_stream(conn, err);
 }
 
 bool

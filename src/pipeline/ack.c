@@ -53,10 +53,13 @@ ack_idle(Pipeline *pl, bool now, Error *err)
 
     if (idle == POSITION_NONE || idle <= pl->committed)
         return true;
-    if (!now && clock_ms() - pl->state_written_ms < IDLE_ACK_MS)
+    if (!now && !pl->idle_due && clock_ms() - pl->state_written_ms < IDLE_ACK_MS)
         return true;
+    pl->idle_due = false;
     pl->committed = idle;
     if (idle > pl->state.committed)
         pl->state.committed = idle;
-    return ack_advance(pl, idle, err);
+    TRY(ack_advance(pl, idle, err));
+    child_tell(pl);
+    return true;
 }

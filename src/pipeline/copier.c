@@ -45,8 +45,9 @@ typedef struct Finished {
 } Finished;
 
 struct Copier {
-    Pipeline *pl; /* only its config, cancel token and sink are used by the threads */
-    Arena *arena; /* the coordinator's, until it ended */
+    Pipeline *pl;   /* only its config, cancel token and sink are used by the threads */
+    Arena *arena;   /* the coordinator's, until it ended */
+    Cancel *cancel; /* of the threads' connections */
     Position frozen;
     PgConn *conn;          /* holds the snapshot */
     SlotSnapshot snapshot; /* valid once the first Finished came */
@@ -179,7 +180,7 @@ worker_main(void *arg)
     Copier *copier = arg;
     PgConnect connect = {.conninfo = copier->pl->config->source_postgres,
                          .application_name = "walberg copy",
-                         .cancel = copier->pl->cancel};
+                         .cancel = copier->cancel};
 
     for (;;) {
         AUTO_PG PgConn *conn = NULL;
@@ -204,7 +205,7 @@ open_snapshot(Copier *copier, Error *err)
     PgConnect connect = {.conninfo = copier->pl->config->source_postgres,
                          .replication = true,
                          .application_name = "walberg copy",
-                         .cancel = copier->pl->cancel};
+                         .cancel = copier->cancel};
     SlotCreate create = {.temporary = true};
     char name[37];
 
@@ -239,7 +240,7 @@ plan(Copier *copier, Error *err)
     const Config *config = copier->pl->config;
     PgConnect connect = {.conninfo = config->source_postgres,
                          .application_name = "walberg copy",
-                         .cancel = copier->pl->cancel};
+                         .cancel = copier->cancel};
     TablesRead read = {.config = config, .publication = config->source_publication};
     const SourceTable **tables = ARENA_ARRAY(copier->arena, const SourceTable *, copier->count);
     int64_t pages = 0;
@@ -267,7 +268,9 @@ plan(Copier *copier, Error *err)
     range = range > RANGE_BYTES_MAX   ? RANGE_BYTES_MAX
             : range < RANGE_BYTES_MIN ? RANGE_BYTES_MIN
                                       : range;
-    return source_copy_plan(conn, copier->arena, tables, count, range, &copier->plan, err);
+    return source_copy_plan(conn, copier->arena,
+                            &(CopyWant){.tables = tables, .count = count, .range_bytes = range},
+                            &copier->plan, err);
 }
 
 static void
@@ -319,6 +322,7 @@ copier_start(Pipeline *pl, Error *err)
     (void) err;
     copier->pl = pl;
     copier->arena = arena_new();
+    copier->cancel = cancel_new();
     copier->frozen = pl->state.acknowledged;
     copier->finished = queue_new(4096);
     copier->started_ms = copier->progress_ms = clock_ms();
@@ -453,6 +457,7 @@ copier_free(Pipeline *pl)
     if (copier == NULL)
         return;
     atomic_store(&copier->quit, true);
+    cancel_set(copier->cancel);
     queue_close(copier->finished);
     pthread_join(copier->coordinator, NULL);
     for (Finished *finished = queue_take(copier->finished); finished != NULL;
@@ -462,6 +467,7 @@ copier_free(Pipeline *pl)
     release_tables(pl, copier);
     pg_close(copier->conn);
     source_tables_done(&copier->source);
+    cancel_free(copier->cancel);
     arena_free(copier->arena);
     free(copier->tables);
     free(copier);

@@ -36,12 +36,15 @@ typedef struct Pipeline {
     int lock_fd; /* <state>/lock, held while we run */
     PipelineState state;
     Arena *state_arena;
-    bool publication_fixed; /* we may not change it: new tables need a person */
+    bool publication_is_ours; /* not named by the user: tables may be added to it */
+    SourceTables source;      /* as read last */
+    Arena *source_arena;
     size_t table_count;
     PipeTable **tables;
     Copier *copier; /* NULL: nothing is being copied */
     QueryChild *child;
     Reader *reader;
+    bool idle_due;      /* a session began: its first idle position is told at once */
     Position committed; /* of the stream: all streaming tables have it */
     Position stop_at;   /* once: where to end */
     int64_t state_written_ms;
@@ -60,13 +63,15 @@ typedef struct Pipeline {
 
 /* recover.c */
 bool recover_source(Pipeline *pl, Error *err) WARN_UNUSED; /* connect, server, settings, lock */
-bool recover_slot(Pipeline *pl,
-                  Error *err) WARN_UNUSED; /* state object and slot agree, or are made */
+/* The lake's state object: is it the source we know? Announces a new slot. */
+bool recover_state(Pipeline *pl, Error *err) WARN_UNUSED;
+bool recover_slot(Pipeline *pl, Error *err) WARN_UNUSED;       /* checked, or made */
 bool recover_connection(Pipeline *pl, Error *err) WARN_UNUSED; /* pl->conn is alive */
 bool pipeline_write_state(Pipeline *pl, Error *err) WARN_UNUSED;
 
 /* tables.c */
-bool tables_load(Pipeline *pl, Error *err) WARN_UNUSED; /* all of the source, at the start */
+bool tables_publish(Pipeline *pl, Error *err) WARN_UNUSED;
+bool tables_attach(Pipeline *pl, Error *err) WARN_UNUSED;
 bool tables_look_for_new(Pipeline *pl, Error *err) WARN_UNUSED; /* sets new_tables and restart */
 bool tables_take_new(Pipeline *pl, Error *err) WARN_UNUSED;
 size_t tables_waiting(const Pipeline *pl); /* to be copied */
@@ -75,7 +80,8 @@ size_t tables_waiting(const Pipeline *pl); /* to be copied */
 
 /* Copy every waiting table under one snapshot. */
 bool copier_start(Pipeline *pl, Error *err) WARN_UNUSED;
-/* Take what the workers finished, commit whole tables; *out_done when all ended. Waits up to ms. */
+/* Take what the workers finished, commit whole tables; *out_done when all ended.
+ * Waits up to ms. */
 bool copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err) WARN_UNUSED;
 void copier_free(Pipeline *pl); /* stops the workers; NULL copier is fine */
 /* Where the snapshot of the running copy is: the slot must not be told more. */
@@ -86,7 +92,8 @@ bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
 
 /* ack.c */
 
-/* The largest position the slot may be told: no table that still needs the stream lacks it. */
+/* The largest position the slot may be told: no table that still needs the stream
+ * lacks it. */
 Position ack_limit(const Pipeline *pl);
 /* Tell the reader, after the state object knows it. */
 bool ack_advance(Pipeline *pl, Position position, Error *err) WARN_UNUSED;

@@ -21,6 +21,26 @@ stopping(const Pipeline *pl)
 /* --- the initial copy ---------------------------------------------------------------------------
  */
 
+/* Queries may see the copied tables: up to the oldest of them, all have everything. */
+static bool
+show_copied_tables(Pipeline *pl, Error *err)
+{
+    Position oldest = UINT64_MAX;
+
+    for (size_t i = 0; i < pl->table_count; i++) {
+        const SinkTable *table = pl->tables[i]->sink_table;
+
+        if (atomic_load(&pl->tables[i]->state) != TABLE_PARKED && table->position < oldest)
+            oldest = table->position;
+    }
+    if (oldest == UINT64_MAX || oldest <= pl->state.committed)
+        return true;
+    pl->state.committed = oldest;
+    TRY(pipeline_write_state(pl, err));
+    child_tell(pl);
+    return true;
+}
+
 /* All tables that the lake does not have, under one snapshot. When the snapshot is lost (the source
  * went away), what is not complete is copied under a newer one. */
 static bool
@@ -42,7 +62,7 @@ copy_missing_tables(Pipeline *pl, Error *err)
             return false;
     }
     copier_free(pl);
-    return true;
+    return stopping(pl) || show_copied_tables(pl, err);
 }
 
 /* --- the stream ---------------------------------------------------------------------------------
@@ -130,6 +150,8 @@ stream_session(Pipeline *pl, Error *err)
 static bool
 prepare_session(Pipeline *pl, Error *err)
 {
+    pl->idle_due = true;
+    TRY(sink_abandon(pl->sink, NULL, err));
     if (pl->new_tables)
         TRY(tables_take_new(pl, err));
     for (size_t i = 0; i < pl->table_count; i++) {
@@ -154,6 +176,7 @@ stream(Pipeline *pl, Error *err)
     Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
 
     pl->phase = "streaming";
+    atomic_store(pl->options->graceful, true);
     for (;;) {
         Error reader_error = {0};
         Position before = pl->committed;
@@ -192,9 +215,11 @@ stream(Pipeline *pl, Error *err)
 static bool
 run(Pipeline *pl, Error *err)
 {
-    TRY(recover_source(pl, err));      /* who is there, and is it the one we know */
-    TRY(recover_slot(pl, err));        /* state object and slot agree, or both are made */
-    TRY(tables_load(pl, err));         /* the lake says how far each table is */
+    TRY(recover_source(pl, err));      /* who is there */
+    TRY(recover_state(pl, err));       /* is it the one the lake knows */
+    TRY(tables_publish(pl, err));      /* before the slot: it cannot see an older publication */
+    TRY(recover_slot(pl, err));        /* state object and slot agree, or are made */
+    TRY(tables_attach(pl, err));       /* the lake says how far each table is */
     TRY(child_start(pl, err));         /* queries from now on */
     TRY(copy_missing_tables(pl, err)); /* under one snapshot */
     if (stopping(pl))
@@ -213,6 +238,8 @@ pipeline_done(Pipeline *pl)
     sink_close(pl->sink);
     pg_close(pl->conn);
     pg_close(pl->snapshot_conn);
+    source_tables_done(&pl->source);
+    arena_free(pl->source_arena);
     arena_free(pl->state_arena);
     arena_free(pl->arena);
     if (pl->lock_fd >= 0)
@@ -249,10 +276,14 @@ pipeline_run(const PipelineOptions *options, Error *err)
         .stop = options->stop,
         .arena = arena_new(),
         .state_arena = arena_new(),
+        .source_arena = arena_new(),
         .lock_fd = -1,
         .phase = "copying",
     };
     bool done = run(&pl, err) && check_parked(&pl, err);
+
+    if (!done && err->kind == ERR_CANCELED && stopping(&pl))
+        done = true; /* as wished */
 
     pl.phase = done ? "stopped" : "failed";
     if (!done)

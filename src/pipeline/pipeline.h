@@ -15,6 +15,7 @@ typedef struct PipelineOptions {
     const char *const *query_args; /* its command line behind the program, NULL-terminated */
     Cancel *cancel;                /* leave at once */
     const atomic_bool *stop;       /* a wish to leave: commit what is whole, acknowledge, end */
+    atomic_bool *graceful; /* set once there is something to finish; before that, leave at once */
 } PipelineOptions;
 
 /* True when it ended as wished. ERR_INPUT: a person has to act; ERR_TRANSIENT: gave up on something

@@ -18,7 +18,7 @@
 #include "pipeline/retry.h"
 #include "source/slot.h"
 
-enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000 };
+enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_TRIES = 5, LOCK_PAUSE_MS = 50 };
 
 /* --- the source ---------------------------------------------------------------------------------
  */
@@ -64,8 +64,12 @@ lock_state(Pipeline *pl, Error *err)
     pl->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (pl->lock_fd < 0)
         return FAIL(err, ERR_INPUT, "cannot open %s: %s", path, strerrordesc_np(errno));
-    if (flock(pl->lock_fd, LOCK_EX | LOCK_NB) == 0)
-        return true;
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(pl->lock_fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        /* `walberg status` holds it for a moment to see whether we run */
+        TRY(cancel_sleep(pl->cancel, LOCK_PAUSE_MS, err));
+    }
     close(pl->lock_fd);
     pl->lock_fd = -1;
     return FAIL(err, ERR_INPUT,
@@ -87,11 +91,9 @@ meet_source(Pipeline *pl, Error *err)
 bool
 recover_source(Pipeline *pl, Error *err)
 {
-    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
-
-    while (!meet_source(pl, err))
-        if (!retry_again(&retry, "cannot reach the source", err))
-            return false;
+    /* a first connection that fails is more often a typing error than an outage: said at once */
+    TRY(meet_source(pl, err));
+    pl->publication_is_ours = pl->config->source_publication == NULL;
     TRY(config_resolve(pl->options->config, pl->options->arena, pl->server.database, err));
     log_info("connected", LOG_STR("source", pg_describe(pl->conn)),
              LOG_STR("server", pl->server.version_text), LOG_STR("pipeline", pl->config->pipeline));
@@ -198,7 +200,6 @@ make_slot(Pipeline *pl, Error *err)
     SlotCreate create = {.name = pl->config->source_slot};
     SlotSnapshot made;
 
-    TRY(source_slot_check_name(create.name, err));
     TRY(pg_connect(&connect, &pl->snapshot_conn, err));
     TRY(FAULT("slot.create", err));
     TRY(source_slot_create(pl->snapshot_conn, arena, &create, &made, err));
@@ -212,25 +213,6 @@ make_slot(Pipeline *pl, Error *err)
     pl->state.acknowledged = made.position;
     pl->state.committed = POSITION_NONE;
     return pipeline_write_state(pl, err);
-}
-
-static bool
-begin_pipeline(Pipeline *pl, const Slot *slot, bool announced, Error *err)
-{
-    AUTO_ARENA Arena *arena = arena_new();
-
-    if (slot->exists && !announced)
-        return FAIL(
-            err, ERR_INPUT,
-            "slot %s exists, but the lake knows nothing of it\n"
-            "hint: if nobody uses it: select pg_drop_replication_slot('%s'); or choose another "
-            "name: --set source.slot=...",
-            pl->config->source_slot, pl->config->source_slot);
-    if (!announced)
-        TRY(announce_slot(pl, err));
-    if (slot->exists)
-        TRY(source_slot_drop(pl->conn, arena, pl->config->source_slot, err));
-    return make_slot(pl, err);
 }
 
 /* Another process may be about to leave, or its connection about to be noticed dead. */
@@ -258,19 +240,36 @@ check_slot(Pipeline *pl, Error *err)
 }
 
 bool
-recover_slot(Pipeline *pl, Error *err)
+recover_state(Pipeline *pl, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     bool found;
     Slot slot;
 
     TRY(load_state(pl, &found, err));
+    if (found)
+        return same_source(pl, err);
+    TRY(source_slot_check_name(pl->config->source_slot, err));
     TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));
-    if (!found)
-        return begin_pipeline(pl, &slot, false, err);
-    TRY(same_source(pl, err));
-    if (pl->state.phase == SLOT_CREATING)
-        return begin_pipeline(pl, &slot, true, err);
+    if (slot.exists)
+        return FAIL(err, ERR_INPUT,
+                    "slot %s exists, but the lake knows nothing of it\n"
+                    "hint: if nobody uses it: select pg_drop_replication_slot('%s'); or choose "
+                    "another name: --set source.slot=...",
+                    pl->config->source_slot, pl->config->source_slot);
+    return announce_slot(pl, err);
+}
+
+bool
+recover_slot(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+
+    if (pl->state.phase == SLOT_CREATING) {
+        /* what a crash left behind is ours, as announced, and was never read */
+        TRY(source_slot_drop(pl->conn, arena, pl->config->source_slot, err));
+        return make_slot(pl, err);
+    }
     TRY(check_slot(pl, err));
     pl->committed = pl->state.committed;
     /* claims the state object: a second process is refused at its next write */

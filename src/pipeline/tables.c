@@ -80,7 +80,7 @@ publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
 {
     PublicationWant want = {.name = pl->config->source_publication,
                             .may_create = true,
-                            .may_alter = !pl->publication_fixed};
+                            .may_alter = pl->publication_is_ours};
     Publication publication;
 
     TRY(source_publication_ensure(pl->conn, arena, &want, tables, &publication, err));
@@ -97,41 +97,35 @@ publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
     return true;
 }
 
-/* Take in what is new. *out_new counts tables that have to be copied. */
-static bool
-take_in(Pipeline *pl, size_t *out_new, Error *err)
+/* Read and publish. A slot that is older than its publication cannot be read at all (pgoutput looks
+ * the publication up as of each change), so this comes before the slot is made. */
+bool
+tables_publish(Pipeline *pl, Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
     TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
-    SourceTables tables = {0};
-    size_t before = pl->table_count;
 
-    TRY(source_tables_load(pl->conn, arena, &read, &tables, err));
-
-    bool done = publish(pl, arena, &tables, err);
-
-    for (int i = 0; i < tables.count && done; i++) {
-        const SourceTable *table = &tables.items[i];
-
-        if (table->schema != NULL && table->published && !is_known(pl, table->relid))
-            done = add_table(pl, table, err);
-    }
-    source_tables_done(&tables);
-    *out_new = pl->table_count - before;
-    if (!done || *out_new == 0)
-        return done;
-    return pipeline_write_state(pl, err);
+    source_tables_done(&pl->source);
+    arena_reset(pl->source_arena);
+    pl->source = (SourceTables){0};
+    TRY(source_tables_load(pl->conn, pl->source_arena, &read, &pl->source, err));
+    return publish(pl, pl->source_arena, &pl->source, err);
 }
 
+/* Take in those that are new. */
 bool
-tables_load(Pipeline *pl, Error *err)
+tables_attach(Pipeline *pl, Error *err)
 {
-    size_t count;
+    size_t before = pl->table_count;
 
-    TRY(take_in(pl, &count, err));
+    for (int i = 0; i < pl->source.count; i++) {
+        const SourceTable *table = &pl->source.items[i];
+
+        if (table->schema != NULL && table->published && !is_known(pl, table->relid))
+            TRY(add_table(pl, table, err));
+    }
     if (pl->table_count == 0)
         log_warn("no table to replicate", LOG_STR("hint", "see source.tables and walberg check"));
-    return true;
+    return pl->table_count == before || pipeline_write_state(pl, err);
 }
 
 size_t
@@ -186,12 +180,10 @@ look(Pipeline *pl, Error *err)
 bool
 tables_take_new(Pipeline *pl, Error *err)
 {
-    size_t count;
-
     TRY(recover_connection(pl, err));
-    TRY(take_in(pl, &count, err));
+    TRY(tables_publish(pl, err));
     pl->new_tables = false;
-    return true;
+    return tables_attach(pl, err);
 }
 
 bool

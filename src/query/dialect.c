@@ -2,9 +2,10 @@
 
 #include <strings.h>
 
+#include "query/pg_catalog.h"
 #include "query/token.h"
 
-enum { PARAMETER_MAX = 65535 };
+enum { PARAMETER_MAX = 65535, DEPTH_MAX = 64 };
 
 void
 dialect_map_done(DialectMap *map)
@@ -39,6 +40,9 @@ typedef struct Rewriter {
     Buf *out;
     DialectMap *map;
     int parameter_max;
+    int depth;               /* of parentheses */
+    bool in_from[DEPTH_MAX]; /* whether the clause there is FROM */
+    Buf aliases;             /* size_t, tokens that get themselves as column name */
     QueryFailure *failure;
 } Rewriter;
 
@@ -46,6 +50,7 @@ static void
 rewriter_done(Rewriter *writer)
 {
     buf_done(&writer->tokens);
+    buf_done(&writer->aliases);
 }
 
 /* The token n places ahead; the last one stays. */
@@ -159,6 +164,98 @@ try_fetch(Rewriter *writer)
 }
 
 static bool
+is_word_of(const Token *token, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (token_is_word(token, words[i]))
+            return true;
+    return false;
+}
+
+#define WORD_OF(token, words) is_word_of((token), (words), sizeof(words) / sizeof(words)[0])
+
+/* Keep track of parentheses, and of the clause in each. */
+static void
+follow_clauses(Rewriter *writer)
+{
+    static const char *const begin_from[] = {"from", "join", "lateral"};
+    static const char *const end_from[] = {"select", "where", "group", "order",     "having",
+                                           "limit",  "union", "on",    "intersect", "except"};
+    const Token *token = peek(writer, 0);
+
+    if (token_is(token, "(") && ++writer->depth < DEPTH_MAX)
+        writer->in_from[writer->depth] = false;
+    else if (token_is(token, ")") && writer->depth > 0)
+        writer->depth--;
+    else if (writer->depth < DEPTH_MAX && WORD_OF(token, begin_from))
+        writer->in_from[writer->depth] = true;
+    else if (writer->depth < DEPTH_MAX && WORD_OF(token, end_from))
+        writer->in_from[writer->depth] = false;
+}
+
+/* How many tokens the present word and the parentheses behind it take, 0: they do not close. */
+static size_t
+call_length(const Rewriter *writer)
+{
+    int depth = 0;
+
+    for (size_t n = 1; peek(writer, n)->kind != TOKEN_END; n++) {
+        depth += token_is(peek(writer, n), "(") ? 1 : token_is(peek(writer, n), ")") ? -1 : 0;
+        if (depth == 0)
+            return n + 1;
+    }
+    return 0;
+}
+
+/* FROM f(...) [AS] name, f giving one column: in Postgres the column is called like the table. */
+static void
+find_column_alias(Rewriter *writer)
+{
+    static const char *const functions[] = {"generate_series",       "unnest",
+                                            "regexp_split_to_table", "json_array_elements",
+                                            "jsonb_array_elements",  "json_object_keys"};
+    static const char *const not_names[] = {
+        "where", "on",     "join",   "left",   "right", "inner",   "full",
+        "cross", "group",  "order",  "limit",  "union", "natural", "with",
+        "as",    "having", "window", "offset", "fetch", "except",  "intersect"};
+    size_t n;
+
+    if (writer->depth >= DEPTH_MAX || !writer->in_from[writer->depth] ||
+        !WORD_OF(peek(writer, 0), functions) || !token_is(peek(writer, 1), "("))
+        return;
+    n = call_length(writer);
+    if (n == 0)
+        return;
+    if (token_is_word(peek(writer, n), "as"))
+        n++;
+
+    const Token *name = peek(writer, n);
+
+    if ((name->kind == TOKEN_QUOTED || (name->kind == TOKEN_WORD && !WORD_OF(name, not_names))) &&
+        !token_is(peek(writer, n + 1), "("))
+        BUF_PUSH(&writer->aliases, size_t, writer->at + n);
+}
+
+static bool
+try_column_alias(Rewriter *writer)
+{
+    size_t count = BUF_COUNT(&writer->aliases, size_t);
+    bool found = false;
+
+    for (size_t i = 0; i < count && !found; i++)
+        found = BUF_AT(&writer->aliases, size_t, i) == writer->at;
+    if (!found)
+        return false;
+
+    AUTO_BUF Buf text = {0};
+    Str name = peek(writer, 0)->text;
+
+    buf_printf(&text, "%.*s(%.*s)", STR_ARG(name), STR_ARG(name));
+    replace(writer, 1, buf_view(&text));
+    return true;
+}
+
+static bool
 replace_parameter(Rewriter *writer, Error *err)
 {
     const DialectRewrite *rewrite = writer->rewrite;
@@ -187,21 +284,48 @@ replace_parameter(Rewriter *writer, Error *err)
     return true;
 }
 
+/* 'name' :: [pg_catalog .] regclass */
+static bool
+try_regclass(Rewriter *writer)
+{
+    const Token *name = peek(writer, 0);
+    size_t type = is_pg_catalog(peek(writer, 2)) && token_is(peek(writer, 3), ".") ? 4 : 2;
+
+    if (name->kind != TOKEN_STRING || !token_is(peek(writer, 1), "::") ||
+        !token_is_word(peek(writer, type), "regclass"))
+        return false;
+
+    AUTO_BUF Buf call = {0};
+
+    buf_cstr(&call, "to_regclass(");
+    buf_str(&call, name->text);
+    buf_byte(&call, ')');
+    replace(writer, type + 1, buf_view(&call));
+    return true;
+}
+
 static bool
 rewrite_token(Rewriter *writer, Error *err)
 {
     const Token *token = peek(writer, 0);
 
+    follow_clauses(writer);
+    find_column_alias(writer);
     if (token->kind == TOKEN_PARAMETER)
         return replace_parameter(writer, err);
     if (is_pg_catalog(token) && token_is(peek(writer, 1), ".")) {
         replace(writer, 2, STR(""));
         return true;
     }
+    if (token_is_word(token, "information_schema") && token_is(peek(writer, 1), ".")) {
+        replace(writer, 2, STR(INFORMATION_SCHEMA_SCHEMA "."));
+        return true;
+    }
     if (token_is_word(token, "similar") && token_is_word(peek(writer, 1), "to"))
         return query_fail(writer->failure, err, SQLSTATE_UNSUPPORTED,
                           "SIMILAR TO is not supported\nhint: use LIKE or ~");
-    if (!try_operator(writer) && !try_collate(writer) && !try_fetch(writer))
+    if (!try_operator(writer) && !try_collate(writer) && !try_fetch(writer) &&
+        !try_regclass(writer) && !try_column_alias(writer))
         writer->at++;
     return true;
 }

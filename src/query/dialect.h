@@ -5,9 +5,12 @@
  * take or takes for something else:
  *
  *     pg_catalog.x                 -> x           our macros and views live in main
+ *     information_schema.x         -> _information_schema.x
  *     OPERATOR(pg_catalog.~)       -> ~           DuckDB would lose the operator
  *     COLLATE pg_catalog.default   ->
  *     FETCH FIRST n ROWS ONLY      -> LIMIT n
+ *     'x'::regclass                -> to_regclass('x')
+ *     FROM unnest(x) u             -> FROM unnest(x) u(u)    the column has the alias' name
  *     $1                           -> a literal
  *     SIMILAR TO                   refused: DuckDB reads it as ~ */
 #ifndef QUERY_DIALECT_H

@@ -374,7 +374,7 @@ guard_check(DuckSession *parser, GuardTables *tables, Arena *arena, Str sql, Gua
 {
     Str json;
 
-    if (!duck_session_ask(parser, arena, "SELECT json_serialize_sql($1)", sql, &json, err))
+    if (!duck_session_ask(parser, arena, "SELECT json_serialize_sql($1::VARCHAR)", sql, &json, err))
         return query_fail_duck(failure, err, duck_session_failure(parser));
     return guard_check_tree(tables, arena, json, out_guarded, failure, err);
 }

@@ -245,6 +245,8 @@ put_null(Buf *out, uint32_t type_oid)
 
     if (row != NULL && row->duckdb != NULL)
         buf_printf(out, "CAST(NULL AS %s)", row->duckdb);
+    else if (type_oid == OID_NUMERIC)
+        buf_cstr(out, "CAST(NULL AS DECIMAL(38,9))");
     else if (element != NULL && element->duckdb != NULL)
         buf_printf(out, "CAST(NULL AS %s[])", element->duckdb);
     else

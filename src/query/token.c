@@ -278,3 +278,20 @@ token_split(Str *rest, Str *out_statement, Error *err)
         }
     }
 }
+
+bool
+token_only_blanks(Str text)
+{
+    Lexer lexer = {.rest = text};
+    Token token;
+    Error ignored;
+
+    for (;;) {
+        if (!token_next(&lexer, &token, &ignored))
+            return false;
+        if (token.kind == TOKEN_END)
+            return true;
+        if (!token_is(&token, ";"))
+            return false;
+    }
+}

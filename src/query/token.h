@@ -38,4 +38,7 @@ bool token_is(const Token *token, const char *text);
  * is empty when there are only blanks and comments. */
 bool token_split(Str *rest, Str *out_statement, Error *err) WARN_UNUSED;
 
+/* Whether nothing but blanks, comments and semicolons is left. */
+bool token_only_blanks(Str text);
+
 #endif

@@ -60,6 +60,18 @@ static const uint32_t kind_oids[DUCK_KIND_COUNT] = {
     [DUCK_MAP] = OID_JSON,
 };
 
+size_t
+pg_type_count(void)
+{
+    return ROW_COUNT;
+}
+
+const PgTypeRow *
+pg_type_at(size_t i)
+{
+    return &rows[i];
+}
+
 const PgTypeRow *
 pg_type_of_oid(uint32_t oid)
 {

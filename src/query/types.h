@@ -40,6 +40,8 @@ typedef struct PgTypeRow {
     const char *duckdb;
 } PgTypeRow;
 
+size_t pg_type_count(void);
+const PgTypeRow *pg_type_at(size_t i);
 /* NULL when it is not in the table. */
 const PgTypeRow *pg_type_of_oid(uint32_t oid);
 /* The element type of an array type, or NULL. */

@@ -49,10 +49,11 @@ sink_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time
 }
 
 bool
-sink_abandon(Sink *sink, SinkTable *table, Error *err)
+sink_abandon(Sink *sink, SinkTable *table_or_null, Error *err)
 {
-    if (!sink->ops->abandon(sink, table, err))
-        return WRAP(err, "%s: reload %s", sink->ops->name, table->lake_name);
+    if (!sink->ops->abandon(sink, table_or_null, err))
+        return WRAP(err, "%s: reload %s", sink->ops->name,
+                    table_or_null == NULL ? "rejects" : table_or_null->lake_name);
     return true;
 }
 

@@ -12,7 +12,9 @@
  *   - commit(position) is all or nothing per table, and idempotent: after it returned true every
  *     table written to has at least that position, also in a new process. When it fails with
  *     ERR_TRANSIENT, calling it again with the same arguments finishes the job;
- *   - abandon() drops what a table was sent since its last commit;
+ *   - abandon() drops what a table was sent since its last commit; without a table, the records of
+ *     rejected values that wait for one (those of a table that is parked are kept: it will not send
+ *     them again);
  *   - bulk_load() (the initial copy) may run on several threads at once, also for one table, also
  *     while the stream commits other tables; its rows become visible with bulk_commit() of the
  *     table, together with the position. All other calls come from one thread.
@@ -80,7 +82,7 @@ bool sink_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNU
 /* Make what the table was sent visible. Without anything written it does nothing. */
 bool sink_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
                  Error *err) WARN_UNUSED;
-bool sink_abandon(Sink *sink, SinkTable *table, Error *err) WARN_UNUSED;
+bool sink_abandon(Sink *sink, SinkTable *table_or_null, Error *err) WARN_UNUSED;
 bool sink_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err) WARN_UNUSED;
 bool sink_bulk_commit(Sink *sink, SinkTable *table, Position position, Error *err) WARN_UNUSED;
 

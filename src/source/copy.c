@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "decode/copy_text.h"
 #include "source/types.h"
 
@@ -105,17 +106,18 @@ plan_table(Planner *planner, const SourceTable *table)
 }
 
 bool
-source_copy_plan(PgConn *conn, Arena *arena, const SourceTable *const *tables, int count,
-                 int64_t range_bytes, CopyPlan *out_plan, Error *err)
+source_copy_plan(PgConn *conn, Arena *arena, const CopyWant *want, CopyPlan *out_plan, Error *err)
 {
     AUTO_BUF Buf oids = {0};
     PgResult sizes;
 
-    for (int i = 0; i < count; i++) {
-        assert(tables[i]->schema != NULL);
-        BUF_PUSH(&oids, uint32_t, tables[i]->relid);
-        for (int leaf = 0; leaf < tables[i]->leaf_count; leaf++)
-            BUF_PUSH(&oids, uint32_t, tables[i]->leaves[leaf].relid);
+    for (int i = 0; i < want->count; i++) {
+        const SourceTable *table = want->tables[i];
+
+        assert(table->schema != NULL);
+        BUF_PUSH(&oids, uint32_t, table->relid);
+        for (int leaf = 0; leaf < table->leaf_count; leaf++)
+            BUF_PUSH(&oids, uint32_t, table->leaves[leaf].relid);
     }
 
     const char *params[] = {source_oid_array(arena, (const uint32_t *) (void *) oids.ptr,
@@ -124,15 +126,16 @@ source_copy_plan(PgConn *conn, Arena *arena, const SourceTable *const *tables, i
     if (!pg_query(conn, arena, sizes_sql, 1, params, &sizes, err))
         return WRAP(err, "read sizes of tables");
 
-    Planner planner = {
-        .sizes = &sizes, .ranges = pg_server_version(conn) >= 140000, .range_bytes = range_bytes};
+    Planner planner = {.sizes = &sizes,
+                       .ranges = pg_server_version(conn) >= 140000,
+                       .range_bytes = want->range_bytes};
 
-    for (int i = 0; i < count; i++)
-        plan_table(&planner, tables[i]);
+    for (int i = 0; i < want->count; i++)
+        plan_table(&planner, want->tables[i]);
     *out_plan =
         (CopyPlan){.count = (int) BUF_COUNT(&planner.tasks, CopyTask), .bytes = planner.bytes};
     out_plan->tasks = ARENA_ARRAY(arena, CopyTask, (size_t) out_plan->count);
-    if (out_plan->count > 0)
+    if (planner.tasks.ptr != NULL)
         memcpy(out_plan->tasks, planner.tasks.ptr, planner.tasks.len);
     buf_done(&planner.tasks);
     return true;
@@ -237,7 +240,7 @@ copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyRea
                            .run = *run,
                            .map = {.count = columns, .column_map = column_map},
                            .datums = ARENA_ARRAY(arena, Datum, (size_t) columns)};
-    if (!check_not_rewritten(conn, arena, task, err) ||
+    if (!FAULT("source.copy.task", err) || !check_not_rewritten(conn, arena, task, err) ||
         !pg_copy_start(conn, copy_task_sql(arena, task), err)) {
         arena_free(arena);
         return WRAP(err, "copy %s", task->table->qualified);

@@ -28,10 +28,15 @@ typedef struct CopyPlan {
     int64_t bytes;   /* of all relations, without TOAST */
 } CopyPlan;
 
-/* Tasks of about range_bytes (without TOAST) for the tables, which must outlive the plan. Servers
- * before 14 read a table whole: they would scan all of it for each range. */
-bool source_copy_plan(PgConn *conn, Arena *arena, const SourceTable *const *tables, int count,
-                      int64_t range_bytes, CopyPlan *out_plan, Error *err) WARN_UNUSED;
+typedef struct CopyWant {
+    const SourceTable *const *tables; /* with a schema; they must outlive the plan */
+    int count;
+    int64_t range_bytes; /* about this much of a relation for one task, TOAST not counted */
+} CopyWant;
+
+/* Servers before 14 read a relation whole: they would scan all of it for each range. */
+bool source_copy_plan(PgConn *conn, Arena *arena, const CopyWant *want, CopyPlan *out_plan,
+                      Error *err) WARN_UNUSED;
 
 /* Ranges of at most range_pages for `pages` pages: at least one, the last one open-ended. */
 int copy_range_count(int64_t pages, int64_t range_pages);

@@ -1,5 +1,7 @@
 #include "source/publication.h"
 
+#include "base/fault.h"
+
 /* A hint longer than this would be cut off by Error. */
 enum { HINT_SQL_MAX = 700 };
 
@@ -133,6 +135,7 @@ create(PgConn *conn, Arena *arena, const PublicationWant *want, SourceTables *ta
         (void) FAIL(err, ERR_INPUT, "does not exist");
         return refuse(want->name, sql, err);
     }
+    TRY(FAULT("source.publication.create", err));
     if (!pg_exec(conn, arena, sql, NULL, err))
         return err->kind == ERR_INPUT ? refuse(want->name, sql, err)
                                       : WRAP(err, "create publication %s", want->name);
@@ -157,7 +160,7 @@ bool
 source_publication_ensure(PgConn *conn, Arena *arena, const PublicationWant *want,
                           SourceTables *tables, Publication *out_publication, Error *err)
 {
-    Publication publication;
+    Publication publication = {0};
 
     TRY(source_publication_load(conn, arena, want->name, tables, &publication, err));
     if (!publication.exists) {

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "base/fault.h"
+
 enum { SLOT_NAME_MAX = 63 };
 
 /* --- looking --------------------------------------------------------------------------------- */
@@ -217,6 +219,7 @@ source_slot_create(PgConn *conn, Arena *arena, const SlotCreate *create, SlotSna
     if (!pg_exec(conn, arena, source_slot_create_sql(arena, pg_server_version(conn), create), &r,
                  err))
         return explain_refusal(conn, create->name, err);
+    TRY(FAULT("source.slot.created", err));
     if (r.rows != 1 || r.columns < 3 || pg_value(&r, 0, 2).ptr == NULL)
         return FAIL(err, ERR_BUG, "create slot %s: no snapshot in the answer", create->name);
     TRY(position_parse(pg_value(&r, 0, 1), &snapshot.position, err));

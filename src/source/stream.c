@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/xalloc.h"
 #include "pg/conn.h"
 
@@ -12,8 +13,9 @@ enum {
     REPORT_MAX_MS = 10000, /* between two status updates, moved or not */
     REPORT_MIN_MS = 100,
     REPORT_FLUSHED_MS = 200, /* after the flushed position moved */
+    REPORT_IDLE_MS = 1000,   /* while there is nothing to read */
     FINISH_MS = 5000,        /* for the server to hear our last words */
-    SILENCE_MAX_MS = 60000,  /* of a server that was asked for a reply */
+    SILENCE_MIN_MS = 60000,  /* before the server is asked for a sign of life */
 };
 
 struct Stream {
@@ -21,11 +23,13 @@ struct Stream {
     Cancel *cancel;
     Arena *arena; /* of the decoded message */
     int64_t report_interval_ms;
-    int64_t silence_ms;  /* ask for a reply after this, give up after twice */
+    int64_t silence_ms;  /* ask for a reply after this, give up after this much more */
     int64_t reported_ms; /* clock of the last status update */
     int64_t heard_ms;    /* clock of the last sign of life */
-    bool asked;          /* for a reply, since then */
-    Position reported;   /* flushed position in it */
+    int64_t asked_ms;    /* clock of the question, when `asked` */
+    bool asked;
+    bool ended;        /* by the server */
+    Position reported; /* flushed position in the last status update */
     Position received;
     _Atomic Position flushed;
 };
@@ -55,7 +59,7 @@ learn_timeout(Stream *stream, Error *err)
     int64_t timeout_ms = r.rows == 1 ? pg_value_int(&r, 0, 0) : 0;
 
     stream->report_interval_ms = stream_report_interval(timeout_ms);
-    stream->silence_ms = timeout_ms > SILENCE_MAX_MS ? timeout_ms : SILENCE_MAX_MS;
+    stream->silence_ms = timeout_ms > SILENCE_MIN_MS ? timeout_ms : SILENCE_MIN_MS;
     return true;
 }
 
@@ -76,7 +80,16 @@ start(Stream *stream, const StreamOpen *open, Error *err)
                     "slot %s does not exist: changes since it was read last cannot be had\n"
                     "hint: \"walberg resync\" copies the tables again under a new slot",
                     open->slot);
-    return WRAP(err, "read slot %s", open->slot);
+    WRAP(err, "read slot %s", open->slot);
+    if (err->kind == ERR_INPUT && strstr(err->msg, "hint: ") == NULL) {
+        size_t n = strlen(err->msg);
+
+        snprintf(err->msg + n, sizeof err->msg - n,
+                 "\nhint: when the server invalidated it: SELECT pg_drop_replication_slot('%s'), "
+                 "then \"walberg resync\" copies the tables again",
+                 open->slot);
+    }
+    return false;
 }
 
 bool
@@ -92,6 +105,7 @@ stream_open(const StreamOpen *open, Stream **out_stream, Error *err)
                                 .application_name = open->application_name,
                                 .cancel = open->cancel},
                    &stream->conn, err));
+    TRY(FAULT("source.stream.open", err));
     TRY(learn_timeout(stream, err));
     TRY(start(stream, open, err));
     stream->reported_ms = stream->heard_ms = clock_ms();
@@ -163,42 +177,51 @@ report(Stream *stream, bool request_reply, Error *err)
 bool
 stream_finish(Stream *stream, Error *err)
 {
+    if (stream->ended)
+        return true;
     TRY(report(stream, false, err));
     return pg_stream_finish(stream->conn, FINISH_MS, err);
 }
 
-/* Milliseconds until an update is due; 0 or less: now. */
+/* Milliseconds until an update is due; 0 or less: now. A walsender that looks for new WAL just
+ * before it is flushed can miss its wakeup (16 and newer wait on a condition variable that they
+ * join after looking); any word from us makes it look again, so an idle stream says one a second.
+ */
 static int64_t
-report_due_in(const Stream *stream, int64_t now)
+report_due_in(const Stream *stream, int64_t now, bool idle)
 {
     bool moved = stream_flushed(stream) != stream->reported;
     int64_t interval = stream->report_interval_ms;
 
+    if (idle && interval > REPORT_IDLE_MS)
+        interval = REPORT_IDLE_MS;
     if (moved && interval > REPORT_FLUSHED_MS)
         interval = REPORT_FLUSHED_MS;
     return stream->reported_ms + interval - now;
 }
 
 static bool
-report_if_due(Stream *stream, Error *err)
+report_if_due(Stream *stream, bool idle, Error *err)
 {
-    return report_due_in(stream, clock_ms()) > 0 ? true : report(stream, false, err);
+    return report_due_in(stream, clock_ms(), idle) > 0 ? true : report(stream, false, err);
 }
 
-/* TCP notices a dead peer late or, behind some proxies, never. */
+/* TCP notices a dead peer late or, behind some proxies, never: after a long silence ask for a
+ * reply, and give up when there is none. Called when nothing is left to read, so that a pause of
+ * our own is not taken for the server's. */
 static bool
 check_silence(Stream *stream, Error *err)
 {
-    int64_t silent = clock_ms() - stream->heard_ms;
+    int64_t now = clock_ms();
 
-    if (silent > 2 * stream->silence_ms)
+    if (stream->asked && now - stream->asked_ms > stream->silence_ms)
         return FAIL(err, ERR_TRANSIENT, "%s: no sign of life for %lld s", pg_describe(stream->conn),
-                    (long long) silent / 1000);
-    if (silent > stream->silence_ms && !stream->asked) {
-        stream->asked = true;
-        return report(stream, true, err);
-    }
-    return true;
+                    (long long) (now - stream->heard_ms) / 1000);
+    if (stream->asked || now - stream->heard_ms <= stream->silence_ms)
+        return true;
+    stream->asked = true;
+    stream->asked_ms = now;
+    return report(stream, true, err);
 }
 
 bool
@@ -208,12 +231,11 @@ stream_service(Stream *stream, int64_t ms, Error *err)
 
     for (;;) {
         int64_t now = clock_ms();
-        int64_t due = report_due_in(stream, now);
+        int64_t due = report_due_in(stream, now, false);
         int64_t left = deadline - now;
 
         if (due <= 0)
             TRY(report(stream, false, err));
-        stream->heard_ms = now; /* we are not listening */
         if (left <= 0)
             return true;
         if (due <= 0 || due > REPORT_FLUSHED_MS)
@@ -259,12 +281,13 @@ take_frame(Stream *stream, StreamEvent *out_event, bool *out_none, Error *err)
             return report(stream, false, err);
         break;
     case PG_FRAME_END:
+        stream->ended = true;
         *out_event = (StreamEvent){.kind = STREAM_END};
-        break;
+        return true;
     case PG_FRAME_NONE:
         break;
     }
-    return report_if_due(stream, err);
+    return report_if_due(stream, false, err);
 }
 
 /* Until the socket has something, the next report is due or the time is over. */
@@ -273,7 +296,7 @@ wait_for_socket(Stream *stream, int64_t deadline, Error *err)
 {
     int64_t now = clock_ms();
     int64_t wait = deadline - now;
-    int64_t due = report_due_in(stream, now);
+    int64_t due = report_due_in(stream, now, true);
     bool ready;
 
     if (due < wait)
@@ -297,7 +320,7 @@ stream_next(Stream *stream, int64_t wait_ms, StreamEvent *out_event, Error *err)
         TRY(take_frame(stream, out_event, &none, err));
         if (!none)
             return true;
-        TRY(report_if_due(stream, err));
+        TRY(report_if_due(stream, true, err));
         TRY(check_silence(stream, err));
 
         int64_t now = clock_ms();

@@ -2,9 +2,10 @@
  *
  * The server gives up on a reader that it has not heard from for wal_sender_timeout, and keeps WAL
  * for one that does not say how far it is. So a status update goes out at least three times within
- * that timeout, when the flushed position moved (at most every 200 ms), and at once when the server
- * asks. While the caller cannot take messages it calls stream_service(), which does the same and
- * reads nothing: what is unread stays in the socket and the server waits.
+ * that timeout, every second while there is nothing to read, when the flushed position moved (at
+ * most every 200 ms), and at once when the server asks. While the caller cannot take messages it
+ * calls stream_service(), which does the same and reads nothing: what is unread stays in the socket
+ * and the server waits.
  *
  * One thread reads; stream_set_flushed() may be called from any thread. */
 #ifndef SOURCE_STREAM_H

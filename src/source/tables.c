@@ -489,12 +489,24 @@ compare_name(const void *a, const void *b)
     return order != 0 ? order : str_cmp(x->table_name, y->table_name);
 }
 
+/* All queries in one snapshot: tables come and go between them otherwise. */
+static bool
+read_catalog(Load *load, uint32_t only, Error *err)
+{
+    Error ignored;
+
+    TRY(pg_exec(load->conn, NULL, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL, err));
+    if (read_relations(load, only, err) && read_details(load, err))
+        return pg_exec(load->conn, NULL, "COMMIT", NULL, err);
+    (void) !pg_exec(load->conn, NULL, "ROLLBACK", NULL, &ignored);
+    return false;
+}
+
 static bool
 load_tables(Load *load, uint32_t only, SourceTables *out_tables, Error *err)
 {
     assert(!pg_is_replication(load->conn));
-    TRY(read_relations(load, only, err));
-    TRY(read_details(load, err));
+    TRY(read_catalog(load, only, err));
     for (int i = 0; i < load->count; i++)
         complete_table(load, &load->tables[i]);
     qsort(load->tables, (size_t) load->count, sizeof *load->tables, compare_name);

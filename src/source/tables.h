@@ -25,31 +25,31 @@ typedef struct TableLeaf {
 
 typedef struct SourceTable {
     uint32_t relid;
+    char kind;      /* pg_class.relkind: r table, p partitioned, v, m, f */
+    bool owned;     /* our role may alter it */
+    bool readable;  /* USAGE on the schema, SELECT on the table */
+    bool published; /* by the publication that was asked about */
     Str schema_name;
     Str table_name;
     const char *qualified; /* public.orders; a part with dots or quotes is quoted */
-    char kind;             /* pg_class.relkind: r table, p partitioned, v, m, f */
     const char *owner;
-    bool owned;    /* our role may alter it */
-    bool readable; /* USAGE on the schema, SELECT on the table */
 
     const char *excluded;      /* cannot be replicated at all, and why; then schema is NULL */
     const char *problem;       /* could lose rows or cannot be read; a person must act (hint) */
     const char *warning;       /* works, but worth knowing */
     const TableSchema *schema; /* a reference; field ids are those of a new table */
 
+    const char *row_filter; /* of the publication: an expression over the columns; NULL */
+
     int missing_count;
+    int text_count;
     MissingColumn *missing;
-    int text_count;    /* columns whose type has no home of its own and arrives as text */
-    int *text_columns; /* indexes into schema->columns */
+    int *text_columns; /* indexes into schema->columns: types without a home arrive as text */
 
     int64_t pages;         /* as of the last vacuum or analyze, partitions included */
     int64_t rows_estimate; /* -1: never analyzed */
-    int leaf_count;        /* partitioned tables */
-    TableLeaf *leaves;
-
-    bool published;         /* by the publication that was asked about */
-    const char *row_filter; /* of the publication: an expression over the columns; NULL */
+    TableLeaf *leaves;     /* of a partitioned table */
+    int leaf_count;
 } SourceTable;
 
 /* Sorted by schema and name. */
@@ -63,8 +63,8 @@ typedef struct TablesRead {
     const char *publication; /* what it publishes, with column lists and row filters; NULL */
 } TablesRead;
 
-/* On an ordinary connection. Everything but the schemas lives in the arena; schemas are released by
- * source_tables_done(). */
+/* On an ordinary connection, outside a transaction. Everything but the schemas lives in the arena;
+ * schemas are released by source_tables_done(). */
 bool source_tables_load(PgConn *conn, Arena *arena, const TablesRead *read,
                         SourceTables *out_tables, Error *err) WARN_UNUSED;
 

@@ -49,8 +49,8 @@ split_endpoint(const char *endpoint, Str *out_scheme, Str *out_authority, Str *o
                  : str_starts(url, STR("http://")) ? STR("http")
                                                    : STR_NULL;
 
-    if (scheme.ptr == NULL || memchr(url.ptr, '?', url.len) != NULL ||
-        memchr(url.ptr, '#', url.len) != NULL || memchr(url.ptr, '@', url.len) != NULL)
+    if (scheme.ptr == NULL || strpbrk(endpoint, "?#@") != NULL ||
+        strcspn(endpoint + scheme.len + 3, "/:") == 0)
         return FAIL(err, ERR_INPUT,
                     "not an endpoint: \"%s\"\nhint: sink.iceberg.s3.endpoint is written "
                     "https://host[:port]",
@@ -406,16 +406,24 @@ region_hint(Arena *arena, const S3Bucket *bucket, const HttpResponse *response,
                         STR_ARG(region));
 }
 
+/* A body that ends with the connection cannot be told from one that was cut off. S3 never sends
+ * such, but a proxy might. */
+static bool
+has_length(const HttpResponse *response)
+{
+    return http_header(response, "Content-Length").ptr != NULL ||
+           http_header(response, "Transfer-Encoding").ptr != NULL;
+}
+
+/* What a refusal means, from S3's code for it or else from the status; err gets the words. */
 static S3Outcome
-judge(const S3Bucket *bucket, const HttpResponse *response, Error *err)
+judge_refusal(const S3Bucket *bucket, const HttpResponse *response, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     S3Outcome outcome = outcome_of_status(response->status);
     const char *hint = hint_of_status(response->status);
     S3Problem problem;
 
-    if (outcome == S3_DONE)
-        return outcome;
     s3_problem_parse(arena, buf_view(&response->body), &problem);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         if (strcmp(problem.code, codes[i].code) == 0) {
@@ -423,7 +431,6 @@ judge(const S3Bucket *bucket, const HttpResponse *response, Error *err)
             hint = codes[i].hint;
         }
     }
-
     if (response->status == 409 && problem.code[0] == '\0')
         outcome = S3_AGAIN;
 
@@ -438,11 +445,23 @@ judge(const S3Bucket *bucket, const HttpResponse *response, Error *err)
     return outcome;
 }
 
+static S3Outcome
+judge(const S3Bucket *bucket, const S3Request *request, const HttpResponse *response, Error *err)
+{
+    if (outcome_of_status(response->status) != S3_DONE)
+        return judge_refusal(bucket, response, err);
+    if (strcmp(request->method, "GET") == 0 && !has_length(response)) {
+        FAIL(err, ERR_TRANSIENT, "the answer does not say how long it is");
+        return S3_UNKNOWN;
+    }
+    return S3_DONE;
+}
+
 S3Outcome
 s3_try(const S3Bucket *bucket, const S3Request *request, HttpResponse *response, Error *err)
 {
     if (send_signed(bucket, request, response, err))
-        return judge(bucket, response, err);
+        return judge(bucket, request, response, err);
     if (err->kind != ERR_TRANSIENT)
         return S3_FAILED;
     return response->fate == HTTP_NOT_SENT ? S3_AGAIN : S3_UNKNOWN;

@@ -7,8 +7,6 @@
 #include "base/arena.h"
 #include "catalog/catalog.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const TableName orders = {{"public", 6}, {"orders", 6}};
 
 typedef struct Fixture {

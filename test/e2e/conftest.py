@@ -11,8 +11,8 @@ from lib.storage import SeaweedFS, Storage, VersityGW
 from lib.walberg import Walberg
 
 
-def pytest_report_header():
-    return f"WALBERG_SEED={SEED}"
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"WALBERG_SEED={SEED} repeats the random workloads")
 
 
 @pytest.fixture(scope="session")

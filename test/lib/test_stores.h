@@ -3,6 +3,7 @@
  *
  *   WALBERG_TEST_S3_ENDPOINT, _KEY, _SECRET, _BUCKET   as in StoreOptions; path style
  *   WALBERG_TEST_S3_REGION                             optional
+ *   WALBERG_TEST_S3_CA                                 optional: CA file for an https endpoint
  *   WALBERG_TEST_S3_VHOST                              optional: endpoint for virtual-host style
  *   WALBERG_TEST_S3_ROLE                               optional: a role that STS lets us assume */
 #ifndef TEST_STORES_H
@@ -43,6 +44,7 @@ test_s3_options(void)
                           .path_style = true,
                           .access_key_id = test_env("WALBERG_TEST_S3_KEY"),
                           .secret_access_key = test_env("WALBERG_TEST_S3_SECRET"),
+                          .ca_file = test_env("WALBERG_TEST_S3_CA"),
                           .retry_ms_max = 20000};
 }
 
@@ -94,6 +96,44 @@ test_store_close(void **state)
             return -1;
     }
     return 0;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static inline void
+assert_content(Store *store, const char *key, Str expected)
+{
+    AUTO_BUF Buf out = {0};
+    Error err = {0};
+    bool found;
+
+    OK(store_get(store, key, &out, &found, NULL, &err));
+    assert_true(found);
+    assert_int_equal(out.len, expected.len);
+    assert_true(str_eq(buf_view(&out), expected));
+}
+
+static inline void
+put_all(Store *store, const char *const *keys, size_t count)
+{
+    Error err = {0};
+
+    for (size_t i = 0; i < count; i++)
+        OK(store_put(store, keys[i], str_of(keys[i]), &err));
+}
+
+static inline void
+assert_listed(Store *store, const char *prefix, const char *const *keys, size_t expected)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    StoreObject *objects;
+    Error err = {0};
+    size_t count;
+
+    OK(store_list(store, prefix, arena, &objects, &count, &err));
+    for (size_t i = 0; i < count && i < expected; i++)
+        assert_string_equal(objects[i].key.ptr, keys[i]);
+    assert_int_equal(count, expected);
 }
 
 /* Run every case against every store there is; one TAP plan for all. */

@@ -22,8 +22,6 @@ typedef struct ThrowawayPg {
     char conninfo[512];
 } ThrowawayPg;
 
-extern char **environ;
-
 static int
 run_script(const char *verb, const char *dir, const char *port)
 {
@@ -59,12 +57,23 @@ free_port(void)
     return ntohs(address.sin_port);
 }
 
+/* Whether there is no server to test with; says so in TAP's words, for main() to return. */
+static bool
+throwaway_pg_missing(void)
+{
+    if (getenv("WALBERG_TEST_PG") != NULL || /* NOLINT(concurrency-mt-unsafe) */
+        run_script("installed", "", "") != NO_SERVER_INSTALLED)
+        return false;
+    puts("1..0 # SKIP no Postgres server is installed");
+    return true;
+}
+
 /* 0, or NO_SERVER_INSTALLED. `settings` are lines for postgresql.conf; with any, the cluster is
  * always a new one. */
 static int
 throwaway_pg_start(ThrowawayPg *pg, const char *settings)
 {
-    const char *given = getenv("WALBERG_TEST_PG");
+    const char *given = getenv("WALBERG_TEST_PG"); /* NOLINT(concurrency-mt-unsafe) */
     char port[16];
 
     *pg = (ThrowawayPg){0};
@@ -76,11 +85,13 @@ throwaway_pg_start(ThrowawayPg *pg, const char *settings)
     assert_non_null(mkdtemp(pg->dir));
     assert_int_equal(chmod(pg->dir, 0755), 0);
     snprintf(port, sizeof port, "%d", free_port());
-    setenv("PG_SETTINGS", settings == NULL ? "" : settings, 1);
+    setenv("PG_SETTINGS", settings == NULL ? "" : settings, 1); /* NOLINT(concurrency-mt-unsafe) */
 
     int rc = run_script("start", pg->dir, port);
 
     assert_true(rc == 0 || rc == NO_SERVER_INSTALLED);
+    if (rc == NO_SERVER_INSTALLED)
+        rmdir(pg->dir);
     snprintf(pg->conninfo, sizeof pg->conninfo,
              "host=127.0.0.1 port=%s user=postgres dbname=postgres", port);
     return rc;
@@ -95,7 +106,7 @@ throwaway_pg_stop(ThrowawayPg *pg)
         return;
     run_script("stop", pg->dir, "");
     snprintf(command, sizeof command, "rm -rf '%s'", pg->dir);
-    if (system(command) != 0)
+    if (system(command) != 0) /* NOLINT(concurrency-mt-unsafe) */
         print_error("cannot remove %s\n", pg->dir);
     pg->dir[0] = '\0';
 }

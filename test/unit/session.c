@@ -50,7 +50,7 @@ ask(DuckSession *session, const char *sql, Buf *text, Buf *binary, uint32_t elem
     size_t count;
 
     OK(duck_prepare(session, sql, &statement, &err));
-    OK(duck_execute(statement, false, &rows, &err));
+    OK(duck_execute(statement, &rows, &err));
     OK(duck_rows_next(rows, &count, &err));
     assert_int_equal(count, 1);
     assert_false(duck_rows_is_null(rows, 0, 0));
@@ -249,7 +249,7 @@ fails_with(DuckSession *session, const char *sql, DuckErrorClass class, const ch
     DuckRows *rows = NULL;
     size_t count = 1;
     bool ok =
-        duck_prepare(session, sql, &statement, &err) && duck_execute(statement, false, &rows, &err);
+        duck_prepare(session, sql, &statement, &err) && duck_execute(statement, &rows, &err);
 
     while (ok && count > 0)
         ok = duck_rows_next(rows, &count, &err);
@@ -311,31 +311,6 @@ a_statement_can_be_interrupted(void **state)
 }
 
 static void
-kept_rows_outlive_other_statements(void **state)
-{
-    DuckSession *session = ((Fixture *) *state)->session;
-    Error err = {0};
-    AUTO_BUF Buf text = {0};
-    AUTO_BUF Buf binary = {0};
-    DuckStatement *statement;
-    DuckRows *rows;
-    size_t count;
-    size_t total = 0;
-
-    OK(duck_prepare(session, "select i from range(10000) t(i)", &statement, &err));
-    OK(duck_execute(statement, true, &rows, &err));
-    OK(duck_rows_next(rows, &count, &err));
-    ask(session, "select 2", &text, &binary, 0);
-    for (; count > 0; total += count, buf_reset(&text)) {
-        duck_rows_text(rows, 0, 0, &text);
-        OK(duck_rows_next(rows, &count, &err));
-    }
-    assert_int_equal(total, 10000 - 2048);
-    duck_rows_free(rows);
-    duck_statement_free(statement);
-}
-
-static void
 dead_rows_are_filtered(void **state)
 {
     Fixture *fixture = *state;
@@ -380,7 +355,6 @@ main(void)
         cmocka_unit_test(settings_mean_what_postgres_means),
         cmocka_unit_test(failures_have_a_class),
         cmocka_unit_test(a_statement_can_be_interrupted),
-        cmocka_unit_test(kept_rows_outlive_other_statements),
         cmocka_unit_test(dead_rows_are_filtered),
     };
 

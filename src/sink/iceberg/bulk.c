@@ -136,6 +136,7 @@ end_load(IcebergTable *table, const Buf *files, bool keep)
 static bool
 load_file(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *err)
 {
+    const Config *config = table->sink->config;
     const char *key = iceberg_data_key(table, arena, "data");
     Str uri = str_of(store_uri(table->sink->store, arena, key));
     DataFile file;
@@ -150,6 +151,7 @@ load_file(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *
         .field_count = table->base.schema->column_count,
         .rows = &rows->source,
         .row_bytes = rows->row_bytes,
+        .row_group_bytes = config->memory / (4 * config->copy_workers),
         .content = CONTENT_DATA,
     };
 

@@ -46,7 +46,8 @@ static bool
 open_parts(IcebergSink *sink, Error *err)
 {
     StoreOptions store = store_options(sink->config, sink->cancel);
-    DuckOptions duck = {.memory_bytes_max = sink->config->memory, .threads = 1};
+    /* a guard, not the budget: that is kept by the size of batches and row groups */
+    DuckOptions duck = {.memory_bytes_max = 4 * sink->config->memory, .threads = 1};
 
     TRY(store_open(sink->config->warehouse, &store, &sink->store, err));
     TRY(catalog_open(sink->config->catalog_type, sink->store, &sink->catalog, err));
@@ -199,11 +200,16 @@ attach(Sink *base, const TableSchema *schema, SinkTable **out_table, Error *err)
     return true;
 }
 
+/* A table without anything uncommitted is as it was: reconnecting costs nothing. */
 static bool
-abandon(Sink *base, SinkTable *table, Error *err)
+abandon(Sink *base, SinkTable *sink_table, Error *err)
 {
-    (void) base;
-    return iceberg_table_load((IcebergTable *) (void *) table, err);
+    IcebergSink *sink = (IcebergSink *) (void *) base;
+    IcebergTable *table = sink_table == NULL ? sink->rejects : (IcebergTable *) (void *) sink_table;
+
+    if (table == NULL || (!table->pending.any && table->bulk_rejects.len == 0))
+        return true;
+    return iceberg_table_load(table, err);
 }
 
 /* --- state object -------------------------------------------------------------------------------

@@ -134,7 +134,8 @@ typedef struct FileWrite {
     const Field *fields;
     int field_count;
     RowSource *rows;
-    size_t row_bytes; /* average, to size row groups; 0: small */
+    size_t row_bytes;        /* average, to size row groups; 0: small */
+    int64_t row_group_bytes; /* in memory, about; 0: the limit of the format's readers */
     FileContent content;
 } FileWrite;
 

@@ -75,11 +75,16 @@ publish_file(IcebergTable *table, Arena *arena, const char *key, const char *pat
     return true;
 }
 
+/* Row groups are what the writer holds in memory, so their size follows the budget, too. */
 static int64_t
-row_group_rows(size_t row_bytes)
+row_group_rows(const FileWrite *write)
 {
-    int64_t rows = row_bytes == 0 ? ROW_GROUP_ROWS_MAX : ROW_GROUP_BYTES_MAX / (int64_t) row_bytes;
+    int64_t bytes = write->row_group_bytes;
+    int64_t rows;
 
+    if (bytes == 0 || bytes > ROW_GROUP_BYTES_MAX)
+        bytes = ROW_GROUP_BYTES_MAX;
+    rows = write->row_bytes == 0 ? ROW_GROUP_ROWS_MAX : bytes / (int64_t) write->row_bytes;
     if (rows > ROW_GROUP_ROWS_MAX)
         return ROW_GROUP_ROWS_MAX;
     return rows < ROW_GROUP_ROWS_MIN ? ROW_GROUP_ROWS_MIN
@@ -151,7 +156,7 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
         .fields = write->fields,
         .field_count = write->field_count,
         .rows = &metered.source,
-        .row_group_rows = row_group_rows(write->row_bytes),
+        .row_group_rows = row_group_rows(write),
     };
     ParquetFile parquet;
     DataFile file = {.content = write->content};
@@ -536,6 +541,7 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
             .field_count = table->base.schema->column_count,
             .rows = &source.source,
             .row_bytes = batch_row_bytes(batch),
+            .row_group_bytes = table->sink->config->memory / 8,
             .content = CONTENT_DATA,
         };
 

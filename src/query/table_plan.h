@@ -1,0 +1,46 @@
+/* table_plan.h - from one snapshot of a table to the files to read and the rows to leave out.
+ *
+ * Iceberg spec, "Scan Planning": live data files are the ADDED and EXISTING entries of the data
+ * manifests; a position delete applies to a data file whose data sequence number is not greater
+ * than its own. What cannot be read rightly fails with ERR_INPUT, the reason being the message. */
+#ifndef QUERY_TABLE_PLAN_H
+#define QUERY_TABLE_PLAN_H
+
+#include "duck/session.h"
+#include "iceberg/manifest.h"
+#include "query/file_cache.h"
+
+/* What is kept of a table from plan to plan: manifests and delete files never change. */
+typedef struct PlanCache {
+    Buf manifests; /* CachedManifest */
+    Buf deletes;   /* CachedDeletes */
+} PlanCache;
+
+void plan_cache_done(PlanCache *cache);
+
+typedef struct TablePlan {
+    size_t clean_count;
+    const char **clean; /* local paths of files without deletes */
+    size_t dirty_count;
+    const char **dirty; /* of those with */
+    DeadRows *dead;     /* of the dirty ones, by index; NULL when there are none */
+    int64_t rows;       /* live */
+} TablePlan;
+
+typedef struct PlanMake {
+    FileCache *files;
+    Duck *duck; /* reads delete files */
+    PlanCache *cache;
+    const Snapshot *snapshot;
+} PlanMake;
+
+/* Paths are in the arena; plan->dead is the caller's. */
+bool table_plan_make(Arena *arena, const PlanMake *make, TablePlan *out_plan,
+                     Error *err) WARN_UNUSED;
+
+/* The snapshot to show: the newest on main that is not ahead of `committed`. NULL: none yet, the
+ * table is empty. has_limit false: the current one (a table that no pipeline writes). */
+const Snapshot *plan_choose_snapshot(const TableMetadata *metadata, bool has_limit,
+                                     uint64_t committed);
+
+#endif
