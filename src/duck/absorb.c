@@ -39,8 +39,9 @@ absorb_valid(Column *column, duckdb_vector vector, Rows rows)
 /* to[i] = the vector's value as `To`, for each row. */
 #define CONVERT(To, From)                                                                          \
     do {                                                                                           \
-        To *to = buf_push(&column->values, rows.count * sizeof(To));                               \
-        const From *from = duckdb_vector_get_data(vector);                                         \
+        const void *data = duckdb_vector_get_data(vector);                                         \
+        const From *from = data; /* NOLINT(bugprone-macro-parentheses) */                          \
+        To *to = buf_push(&column->values, rows.count * sizeof(To)); /* NOLINT */                  \
                                                                                                    \
         for (size_t i = 0; i < rows.count; i++)                                                    \
             to[i] = row_is_valid(mask, rows_at(rows, i)) ? (To) from[rows_at(rows, i)] : (To) 0;   \
@@ -179,7 +180,7 @@ absorb_numbers(Column *column, duckdb_vector vector, duckdb_type type, Rows rows
             CONVERT(int64_t, int64_t);
         return false;
     default:
-        assert(!"not a number");
+        assert(false); /* the others are not numbers */
         return false;
     }
 }

@@ -45,7 +45,7 @@ primitive_of(TypeKind kind)
     case TYPE_STRUCT:
         break;
     }
-    assert(!"a kind with parts");
+    assert(false); /* a kind with parts */
     return DUCKDB_TYPE_INVALID;
 }
 
@@ -156,7 +156,7 @@ emit_valid(duckdb_vector vector, const Column *column, Rows rows)
 #define GATHER(Type)                                                                               \
     do {                                                                                           \
         const Type *from = (const Type *) (const void *) column->values.ptr;                       \
-        Type *to = out;                                                                            \
+        Type *to = out; /* NOLINT(bugprone-macro-parentheses) */                                   \
                                                                                                    \
         for (size_t i = 0; i < rows.count; i++)                                                    \
             to[i] = from[rows.indexes[i]];                                                         \

@@ -22,7 +22,7 @@ lower(Arena *arena, Str name)
 }
 
 /* Take the name; false when somebody has it already. */
-static bool
+static bool /* NOLINTNEXTLINE(readability-function-size): uthash is made of macros */
 take(Arena *arena, Taken **taken, Str name)
 {
     Str key = lower(arena, name);

@@ -19,7 +19,7 @@
 #define FEED_FUNCTION "walberg_rows"
 
 static const int64_t ROW_GROUP_ROWS = 122880;
-static const int64_t ROW_GROUP_BYTES = 32 * 1024 * 1024;
+static const int64_t ROW_GROUP_BYTES = 32 << 20;
 
 struct Feed {
     int64_t number;

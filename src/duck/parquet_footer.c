@@ -437,7 +437,7 @@ parquet_footer_parse(Arena *arena, Str bytes, ParquetFooter *out_footer, Error *
 enum { TAIL_SIZE = 8, FOOTER_SIZE_MAX = 1 << 30 };
 
 static void
-close_fd(int *fd)
+close_fd(const int *fd)
 {
     if (*fd >= 0)
         close(*fd);

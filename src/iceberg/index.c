@@ -10,7 +10,7 @@
 
 /* --- Files --------------------------------------------------------------------------------- */
 
-IndexFile *
+IndexFile * /* NOLINTNEXTLINE(readability-function-size): uthash is made of macros */
 index_find_file(const Index *index, Str name)
 {
     IndexFile *file = NULL;
@@ -47,6 +47,18 @@ find_ordinal(const Index *index, uint32_t ordinal)
     return index_file_at(index, at);
 }
 
+static void /* NOLINTNEXTLINE(readability-function-size): uthash is made of macros */
+enter_name(Index *index, IndexFile *file)
+{
+    HASH_ADD_KEYPTR(hh, index->by_name, file->name.ptr, file->name.len, file);
+}
+
+static void /* NOLINTNEXTLINE(readability-function-size): uthash is made of macros */
+drop_name(Index *index, IndexFile *file)
+{
+    HASH_DEL(index->by_name, file);
+}
+
 IndexFile *
 index_enter_file(Index *index, uint32_t ordinal, Str name, uint32_t rows)
 {
@@ -58,17 +70,16 @@ index_enter_file(Index *index, uint32_t ordinal, Str name, uint32_t rows)
     IndexFile *file = xcalloc(1, sizeof *file);
     char *copy = xcalloc(name.len + 1, 1);
     size_t at = file_position(index, ordinal);
-    size_t behind = index_file_count(index) - at;
 
     memcpy(copy, name.ptr, name.len);
     file->ordinal = ordinal;
     file->rows = rows;
     file->name = (Str){.ptr = copy, .len = name.len};
-    buf_push(&index->files, sizeof file);
-    memmove(&BUF_AT(&index->files, IndexFile *, at + 1), &BUF_AT(&index->files, IndexFile *, at),
-            behind * sizeof file);
+    BUF_PUSH(&index->files, IndexFile *, file);
+    for (size_t i = index_file_count(index) - 1; i > at; i--)
+        BUF_AT(&index->files, IndexFile *, i) = index_file_at(index, i - 1);
     BUF_AT(&index->files, IndexFile *, at) = file;
-    HASH_ADD_KEYPTR(hh, index->by_name, file->name.ptr, file->name.len, file);
+    enter_name(index, file);
     return file;
 }
 
@@ -83,13 +94,12 @@ void
 index_drop_file(Index *index, IndexFile *file)
 {
     size_t at = file_position(index, file->ordinal);
-    size_t behind = index_file_count(index) - at - 1;
 
     assert(index_file_at(index, at) == file);
-    memmove(&BUF_AT(&index->files, IndexFile *, at), &BUF_AT(&index->files, IndexFile *, at + 1),
-            behind * sizeof file);
-    index->files.len -= sizeof file;
-    HASH_DEL(index->by_name, file);
+    for (size_t i = at + 1; i < index_file_count(index); i++)
+        BUF_AT(&index->files, IndexFile *, i - 1) = index_file_at(index, i);
+    index->files.len -= sizeof(IndexFile *);
+    drop_name(index, file);
     journal_remove(&index->journal, file->ordinal);
     free_file(file);
 }
@@ -149,7 +159,7 @@ index_leave_run(Index *index, IndexRun *run)
     for (size_t i = 0; i < index_run_count(index); i++)
         if (index_run_at(index, i) != run)
             BUF_AT(&index->runs, IndexRun *, kept++) = index_run_at(index, i);
-    index->runs.len = kept * sizeof run;
+    index->runs.len = kept * sizeof(IndexRun *);
     BUF_PUSH(&index->obsolete, uint64_t, run->number);
     index->runs_changed = true;
     run_close(run->run);
@@ -371,7 +381,8 @@ index_save(Index *index, Error *err)
     if (index->journal.size + index->journal.pending.len > JOURNAL_BYTES_MAX)
         TRY(index_spill(index, err));
     TRY(index_store(index, err));
-    return index_merge_start(index, err);
+    index_merge_start(index);
+    return true;
 }
 
 IndexStats

@@ -296,6 +296,7 @@ index_add_file(Index *index, Str data_file, const Hash128 *keys, size_t rows, Er
     IndexBuild *build = NULL;
 
     TRY(index_build_begin(index, data_file, &build, err));
+    assert(build != NULL);
     if (!index_build_add(build, keys, rows, err)) {
         index_build_abort(build);
         return false;

@@ -60,6 +60,7 @@ struct Index {
     bool journal_changed; /* recent was spilled: the journal starts again */
     Buf obsolete;         /* uint64_t: runs whose file goes once index.json is written */
     Merge *merge;         /* running in the background, or NULL */
+    int merge_rest;       /* saves to let pass before the next one */
 };
 
 /* --- index.c ------------------------------------------------------------------------------- */
@@ -134,11 +135,11 @@ bool index_complete_run(const Index *index, uint64_t number, RunWriter *writer, 
 
 /* --- index_merge.c ------------------------------------------------------------------------- */
 
-/* Put the result of a finished merge in place of its inputs. Fails like index_drop_run(), or with
- * what stopped the merge. */
+/* Put the result of a finished merge in place of its inputs. Fails like index_drop_run() when one
+ * of them turned out to be damaged. */
 bool index_merge_finish(Index *index, Error *err) WARN_UNUSED;
 /* Start one when a tier is full and none is running. */
-bool index_merge_start(Index *index, Error *err) WARN_UNUSED;
+void index_merge_start(Index *index);
 /* Stop a running merge and forget it. */
 void index_merge_cancel(Index *index);
 

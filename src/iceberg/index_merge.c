@@ -3,14 +3,21 @@
  * are of removed files is rewritten alone.
  *
  * The thread gets everything it needs when it starts and touches nothing of the index. Its inputs
- * are immutable and stay open until index_merge_finish() or index_merge_cancel() has joined it. */
+ * are immutable and stay open until index_merge_finish() or index_merge_cancel() has joined it. A
+ * merge that fails (a full disk) is tried again later and nobody is told: what matters fails in the
+ * foreground too. */
 #include "iceberg/index_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { TIER_FACTOR = 4, TIER_RUNS = 4, MERGE_RUNS_MAX = 64 };
+enum {
+    TIER_FACTOR = 4,
+    TIER_RUNS = 4,
+    MERGE_RUNS_MAX = 64,
+    MERGE_REST = 100, /* saves without a merge after one that failed */
+};
 
 struct Merge {
     pthread_t thread;
@@ -156,11 +163,17 @@ launch(Index *index, Merge *merge, Error *err)
     return FAIL(err, ERR_TRANSIENT, "start a thread: %m");
 }
 
-bool
-index_merge_start(Index *index, Error *err)
+void
+index_merge_start(Index *index)
 {
+    Error ignored;
+
     if (index->merge != NULL)
-        return true;
+        return;
+    if (index->merge_rest > 0) {
+        index->merge_rest--;
+        return;
+    }
     count_live(index);
     leave_dead_runs(index);
 
@@ -169,15 +182,15 @@ index_merge_start(Index *index, Error *err)
     merge->count = choose_runs(index, merge->inputs);
     if (merge->count == 0) {
         merge_free(merge);
-        return true;
+        return;
     }
     merge->number = index->next_number++;
-    if (!launch(index, merge, err)) {
-        merge_free(merge);
-        return false;
+    if (launch(index, merge, &ignored)) {
+        index->merge = merge;
+        return;
     }
-    index->merge = merge;
-    return true;
+    merge_free(merge);
+    index->merge_rest = MERGE_REST;
 }
 
 static void
@@ -217,7 +230,8 @@ index_merge_finish(Index *index, Error *err)
     merge_free(merge);
     if (broken != NULL)
         return index_drop_run(index, broken, err);
-    return WRAP(err, "merge the key index");
+    index->merge_rest = MERGE_REST;
+    return true;
 }
 
 void

@@ -12,8 +12,8 @@
 #include "base/bytes.h"
 
 enum {
-    PAGE_SIZE = 4096,
-    PAGE_ENTRIES = 170,
+    PAGE_SIZE = 1024,
+    PAGE_ENTRIES = 42,
     PAGE_COUNT_AT = PAGE_ENTRIES * (int) sizeof(Entry),
     PAGE_NUMBER_AT = PAGE_COUNT_AT + 4,
     PAGE_CHECKSUM_AT = PAGE_SIZE - 8,
@@ -22,6 +22,7 @@ enum {
     BLOCK_CHECKSUM_AT = BLOCK_BITS / 8,
     BLOCK_KEYS = 48, /* 10 bits a key */
     BITS_PER_KEY = 6,
+    DENSE_BLOCKS = 64,
     FORMAT_VERSION = 1,
 };
 
@@ -315,6 +316,7 @@ find_page(RunReader *reader, Hash128 key, Bracket *bracket, Error *err)
             bracket->low_hash = reader->entries[reader->count - 1].key.high;
         } else if (guess == bracket->low || hash128_cmp(reader->entries[0].key, key) < 0) {
             bracket->low = guess;
+            bracket->low_hash = reader->entries[0].key.high;
             return true;
         } else {
             bracket->high = guess;
@@ -351,7 +353,7 @@ run_lookup(const Run *run, const Probe *probes, size_t probe_count, Buf *matches
     Bracket bracket = {0};
 
     /* Many probes to few blocks: read stretches. */
-    if (run->filter_blocks / (probe_count + 1) < PAGE_SIZE / BLOCK_SIZE)
+    if (run->filter_blocks / (probe_count + 1) < DENSE_BLOCKS)
         reader.block_window = sizeof reader.blocks / BLOCK_SIZE;
     for (size_t i = 0; i < probe_count; i++) {
         bool may = false;
@@ -370,7 +372,7 @@ run_lookup(const Run *run, const Probe *probes, size_t probe_count, Buf *matches
 
 /* --- Writing ------------------------------------------------------------------------------- */
 
-enum { WRITE_PAGES = 64, WRITE_BLOCKS = 1024 };
+enum { WRITE_PAGES = 256, WRITE_BLOCKS = 1024 };
 
 struct RunWriter {
     Run run;
@@ -551,7 +553,7 @@ run_finish(RunWriter *writer, Run **out_run, Error *err)
 
 /* --- Merging ------------------------------------------------------------------------------- */
 
-enum { CURSOR_PAGES = 16 };
+enum { CURSOR_PAGES = 64 };
 
 /* Reads a run from its beginning to its end, some pages at a time. */
 typedef struct Cursor {

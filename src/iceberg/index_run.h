@@ -1,14 +1,15 @@
 /* index_run.h - one file of the key index: sorted, written once, never changed.
  *
- *     page 0     magic, version, table, seed, counts | checksum           4,096 bytes
- *     filter     blocks of 60 bytes of Bloom bits | checksum (4)          padded to a page
- *     page       170 entries of 24 bytes | count (4) | number (4) | checksum (8)
+ *     header     magic, version, table, seed, counts | checksum (8)       1,024 bytes
+ *     filter     blocks of 60 bytes of Bloom bits | checksum (4)          padded to 1,024
+ *     page       42 entries of 24 bytes | count (4) | number (4) | checksum (8)
  *
  * Hashes are uniform, so everything is found by arithmetic: a key's filter block and, but for a
  * page or two, its page follow from its upper 64 bits. Both grow with the hash: sorted probes walk
  * through the file once. Every page and filter block carries a checksum seeded with the run's
  * random number, verified whenever it is read: what is torn, flipped or another run's is noticed
- * when it is used, and opening a run costs one page read whatever its size.
+ * when it is used, and opening a run costs one read whatever its size. Pages are small because a
+ * probe usually needs one entry of one page, and copies and checks all of it.
  *
  * A failure to read means: this run cannot be trusted. Integers are little-endian. */
 #ifndef ICEBERG_INDEX_RUN_H

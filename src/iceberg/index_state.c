@@ -361,16 +361,15 @@ load_state(Index *index)
 static bool
 is_wanted(const Index *index, const char *name)
 {
-    uint64_t number = 0;
-    char kind[16];
+    size_t length = strcspn(name, "-");
+    Str kind = {.ptr = name, .len = length};
+    uint64_t number = name[length] == '-' ? strtoull(name + length + 1, NULL, 10) : 0;
 
-    if (sscanf(name, "%15[a-z]-%" SCNu64, kind, &number) != 2)
-        return true; /* not ours to judge */
-    if (strcmp(kind, "run") == 0)
+    if (str_eqc(kind, "run"))
         return find_run(index, number) != NULL;
-    if (strcmp(kind, "journal") == 0)
+    if (str_eqc(kind, "journal"))
         return index->journal.fd >= 0 && index->journal.number == number;
-    return strcmp(kind, "new") != 0 && strcmp(kind, "piece") != 0;
+    return !str_eqc(kind, "new") && !str_eqc(kind, "piece");
 }
 
 static bool

@@ -3,6 +3,8 @@
  * Values are compared with what went in. That the files say the same to somebody else is checked by
  * test/golden/check_parquet.py with pyarrow: run this test with WALBERG_KEEP=<folder> first, which
  * leaves its files there with what they should hold as JSON lines. */
+#include "random_rows.h"
+#include "rows_json.h"
 #include "testing.h"
 
 #include <inttypes.h>
@@ -11,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json_writer.h"
 #include "base/xalloc.h"
 #include "duck/parquet.h"
 #include "duck/parquet_footer.h"
 
 static Duck *duck;
+static Arena *arena; /* of the whole run */
 static char folder[64];
 
 static const char *
@@ -34,6 +36,7 @@ set_up(void **state)
     Error err = {0};
 
     (void) state;
+    arena = arena_new();
     snprintf(folder, sizeof folder, "/tmp/walberg-parquet-XXXXXX");
     if (mkdtemp(folder) == NULL || !duck_open(&(DuckOptions){.threads = 1}, &duck, &err))
         return -1;
@@ -47,372 +50,12 @@ tear_down(void **state)
 
     (void) state;
     duck_close(duck);
+    arena_free(arena);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command); /* NOLINT(cert-env33-c) */
+    return system(command); /* NOLINT */
 }
 
-/* --- Types ----------------------------------------------------------------------------------- */
-
-#define PLAIN(k)                                                                                   \
-    (&(Type){                                                                                      \
-        .kind = (k),                                                                               \
-    })
-#define DECIMAL(p, s)                                                                              \
-    (&(Type){                                                                                      \
-        .kind = TYPE_DECIMAL,                                                                      \
-        .precision = (p),                                                                          \
-        .scale = (s),                                                                              \
-    })
-#define NESTED(k, n, ...)                                                                          \
-    (&(Type){                                                                                      \
-        .kind = (k),                                                                               \
-        .field_count = (n),                                                                        \
-        .fields = (Field[]){__VA_ARGS__},                                                          \
-    })
-#define FIELD(n, t)                                                                                \
-    {                                                                                              \
-        .name = STR(n), .type = (t)                                                                \
-    }
-#define LIST(t)   NESTED(TYPE_LIST, 1, FIELD("element", (t)))
-#define MAP(k, v) NESTED(TYPE_MAP, 2, FIELD("key", (k)), FIELD("value", (v)))
-
-static void
-assign_ids(Arena *arena, Field *fields, int count)
-{
-    int next = count + 1;
-
-    for (int i = 0; i < count; i++) {
-        Type *type = (Type *) (uintptr_t) type_copy(arena, fields[i].type);
-
-        fields[i].id = i + 1;
-        type_assign_ids(type, &next);
-        fields[i].type = type;
-    }
-}
-
-static const Type INT32 = {.kind = TYPE_INT32};
-static const Type INT64 = {.kind = TYPE_INT64};
-static const Type STRING = {.kind = TYPE_STRING};
-
-/* Every kind, every width of decimals, and what can be nested in what. */
-static Field *
-all_fields(Arena *arena, int *out_count)
-{
-    Field fields[] = {
-        FIELD("b", PLAIN(TYPE_BOOL)),
-        FIELD("i", PLAIN(TYPE_INT32)),
-        FIELD("l", PLAIN(TYPE_INT64)),
-        FIELD("f", PLAIN(TYPE_FLOAT32)),
-        FIELD("d", PLAIN(TYPE_FLOAT64)),
-        FIELD("dec4", DECIMAL(4, 2)),
-        FIELD("dec9", DECIMAL(9, 0)),
-        FIELD("dec18", DECIMAL(18, 18)),
-        FIELD("dec19", DECIMAL(19, 4)),
-        FIELD("dec38", DECIMAL(38, 10)),
-        FIELD("date", PLAIN(TYPE_DATE)),
-        FIELD("time", PLAIN(TYPE_TIME)),
-        FIELD("ts", PLAIN(TYPE_TIMESTAMP)),
-        FIELD("tstz", PLAIN(TYPE_TIMESTAMPTZ)),
-        FIELD("s", PLAIN(TYPE_STRING)),
-        FIELD("json", PLAIN(TYPE_JSON)),
-        FIELD("bin", PLAIN(TYPE_BINARY)),
-        FIELD("uuid", PLAIN(TYPE_UUID)),
-        FIELD("list", LIST(PLAIN(TYPE_INT32))),
-        FIELD("lists", LIST(LIST(PLAIN(TYPE_STRING)))),
-        FIELD("map", MAP(PLAIN(TYPE_STRING), PLAIN(TYPE_STRING))),
-        FIELD("row", NESTED(TYPE_STRUCT, 3, FIELD("x", PLAIN(TYPE_STRING)),
-                            FIELD("y", DECIMAL(4, 1)), FIELD("z", LIST(PLAIN(TYPE_UUID))))),
-        FIELD("rows", LIST(NESTED(TYPE_STRUCT, 2, FIELD("k", PLAIN(TYPE_STRING)),
-                                  FIELD("m", MAP(PLAIN(TYPE_STRING), LIST(PLAIN(TYPE_DATE))))))),
-    };
-    int count = (int) (sizeof fields / sizeof fields[0]);
-    Field *copy = ARENA_ARRAY(arena, Field, (size_t) count);
-
-    memcpy(copy, fields, sizeof fields);
-    assign_ids(arena, copy, count);
-    *out_count = count;
-    return copy;
-}
-
-/* --- Random values --------------------------------------------------------------------------- */
-
-static uint64_t seed;
-
-static uint64_t
-noise(void)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return seed >> 11;
-}
-
-/* Few words, so that DuckDB makes dictionaries, and some long and odd ones. */
-static Str
-random_text(Arena *arena)
-{
-    static const char *const words[] = {"",
-                                        "a",
-                                        "twelve bytes",
-                                        "thirteen byte",
-                                        "\xF0\x9F\x90\x98 \"quoted\", {odd} \\ 'text'",
-                                        "{\"a\": [1, 2.50, null], \"a\": \"twice\"}"};
-
-    if (noise() % 4 == 0)
-        return arena_strf(arena, "%0*" PRIu64, (int) (noise() % 60) + 1, noise());
-    return str_of(words[noise() % 6]);
-}
-
-static void append_random(Arena *arena, Column *column, int null_in);
-
-static void
-append_random_elements(Arena *arena, Column *column, int null_in)
-{
-    size_t start = column->children[0].rows;
-    size_t count = noise() % 5;
-
-    if (noise() % 2000 == 0)
-        count = 3000; /* more than a vector */
-    for (size_t i = 0; i < count; i++) {
-        if (column->type->kind == TYPE_MAP) {
-            column_append_bytes(&column->children[0], arena_strf(arena, "key %zu", i));
-            append_random(arena, &column->children[1], null_in);
-        } else {
-            append_random(arena, &column->children[0], null_in);
-        }
-    }
-    column_append_span(column, start);
-}
-
-static void
-append_decimal(Column *column)
-{
-    __int128 limit = 1;
-
-    for (int i = 0; i < column->type->precision; i++)
-        limit *= 10;
-
-    __int128 value = (((__int128) noise() << 70) | ((__int128) noise() << 40) | noise());
-
-    value = (value < 0 ? -value : value) % limit;
-    value = noise() % 2 == 0 ? -value : value;
-    if (noise() % 10 == 0)
-        value = noise() % 2 == 0 ? limit - 1 : 1 - limit;
-    if (column->type->precision <= 18)
-        column_append_fixed(column, &(int64_t){(int64_t) value});
-    else
-        column_append_fixed(column, &value);
-}
-
-static double
-random_double(void)
-{
-    static const double odd[] = {
-        0.0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, 1.7976931348623157e308};
-
-    return noise() % 8 == 0 ? odd[noise() % 7] : (double) noise() / 3.0 - 1e15;
-}
-
-/* A number in [low, high]. */
-static int64_t
-between(int64_t low, int64_t high)
-{
-    if (noise() % 20 == 0)
-        return noise() % 2 == 0 ? low : high;
-    return low + (int64_t) ((unsigned __int128) (noise() << 11) * (uint64_t) (high - low) >> 64);
-}
-
-static void
-append_random_number(Column *column)
-{
-    const int64_t day = INT64_C(86400000000);
-    double number = random_double();
-
-    switch ((int) column->type->kind) {
-    case TYPE_BOOL:
-        column_append_fixed(column, &(uint8_t){(uint8_t) (noise() % 2)});
-        break;
-    case TYPE_INT32:
-        column_append_fixed(column, &(int32_t){(int32_t) between(INT32_MIN, INT32_MAX)});
-        break;
-    case TYPE_INT64:
-        column_append_fixed(column, &(int64_t){(int64_t) (noise() << 11)});
-        break;
-    case TYPE_FLOAT32:
-        column_append_fixed(column, &(float){(float) number});
-        break;
-    case TYPE_FLOAT64:
-        column_append_fixed(column, &number);
-        break;
-    case TYPE_DECIMAL:
-        append_decimal(column);
-        break;
-    case TYPE_DATE: /* the years 1 to 9999, which is what Python has */
-        column_append_fixed(column, &(int32_t){(int32_t) between(-719162, 2932896)});
-        break;
-    case TYPE_TIME:
-        column_append_fixed(column, &(int64_t){between(0, day - 1)});
-        break;
-    default:
-        column_append_fixed(column, &(int64_t){between(-719162 * day, 2932896 * day)});
-    }
-}
-
-static void
-append_random(Arena *arena, Column *column, int null_in)
-{
-    if (null_in > 0 && noise() % (uint64_t) null_in == 0) {
-        column_append_null(column);
-        return;
-    }
-    switch ((int) column->type->kind) {
-    case TYPE_STRING:
-    case TYPE_JSON:
-    case TYPE_BINARY:
-        column_append_bytes(column, random_text(arena));
-        break;
-    case TYPE_UUID:
-        column_append_fixed(column, (uint64_t[]){noise() << 11, noise() << 5});
-        break;
-    case TYPE_LIST:
-    case TYPE_MAP:
-        append_random_elements(arena, column, null_in);
-        break;
-    case TYPE_STRUCT:
-        for (int i = 0; i < column->type->field_count; i++)
-            append_random(arena, &column->children[i], null_in);
-        column_append_struct(column);
-        break;
-    default:
-        append_random_number(column);
-    }
-}
-
-/* --- What a column holds, as JSON, for the reader in Python ------------------------------------
- */
-
-static void
-put_decimal(JsonWriter *json, const Column *column, size_t row)
-{
-    __int128 value = column->type->precision <= 18 ? BUF_AT(&column->values, int64_t, row)
-                                                   : BUF_AT(&column->values, __int128, row);
-    bool negative = value < 0;
-    char digits[48];
-    size_t at = sizeof digits;
-
-    value = negative ? -value : value;
-    digits[--at] = '\0';
-    for (int i = 0; i <= column->type->scale || value > 0; i++) {
-        if (i > 0 && i == column->type->scale)
-            digits[--at] = '.';
-        digits[--at] = (char) ('0' + (int) (value % 10));
-        value /= 10;
-    }
-    if (negative)
-        digits[--at] = '-';
-    json_cstr(json, digits + at);
-}
-
-static void
-put_hex(JsonWriter *json, const char *bytes, size_t count)
-{
-    AUTO_BUF Buf hex = {0};
-
-    for (size_t i = 0; i < count; i++)
-        buf_printf(&hex, "%02x", (unsigned char) bytes[i]);
-    json_str(json, (Str){.ptr = buf_text(&hex), .len = hex.len});
-}
-
-static void put_value(JsonWriter *json, const Column *column, size_t row);
-
-static void
-put_nested(JsonWriter *json, const Column *column, size_t row)
-{
-    int parts = column->type->field_count;
-
-    json_array(json);
-    if (column->type->kind == TYPE_STRUCT) {
-        for (int i = 0; i < parts; i++)
-            put_value(json, &column->children[i], row);
-    } else {
-        Span span = column_span(column, row);
-
-        for (uint64_t i = span.offset; i < span.offset + span.length; i++) {
-            if (parts == 2)
-                json_array(json);
-            for (int part = 0; part < parts; part++)
-                put_value(json, &column->children[part], i);
-            if (parts == 2)
-                json_end(json);
-        }
-    }
-    json_end(json);
-}
-
-static void
-put_value(JsonWriter *json, const Column *column, size_t row)
-{
-    const Buf *values = &column->values;
-    char text[64];
-
-    if (column_is_null(column, row)) {
-        json_null(json);
-        return;
-    }
-    switch (column->type->kind) {
-    case TYPE_BOOL:
-        json_bool(json, BUF_AT(values, uint8_t, row) != 0);
-        break;
-    case TYPE_INT32:
-    case TYPE_DATE:
-        json_int(json, BUF_AT(values, int32_t, row));
-        break;
-    case TYPE_INT64:
-    case TYPE_TIME:
-    case TYPE_TIMESTAMP:
-    case TYPE_TIMESTAMPTZ:
-        json_int(json, BUF_AT(values, int64_t, row));
-        break;
-    case TYPE_FLOAT32:
-    case TYPE_FLOAT64:
-        snprintf(text, sizeof text, "%a",
-                 column->type->kind == TYPE_FLOAT32 ? (double) BUF_AT(values, float, row)
-                                                    : BUF_AT(values, double, row));
-        json_cstr(json, text);
-        break;
-    case TYPE_DECIMAL:
-        put_decimal(json, column, row);
-        break;
-    case TYPE_STRING:
-    case TYPE_JSON:
-        json_str(json, column_bytes(column, row));
-        break;
-    case TYPE_BINARY:
-        put_hex(json, column_bytes(column, row).ptr, column_bytes(column, row).len);
-        break;
-    case TYPE_UUID:
-        put_hex(json, values->ptr + row * 16, 16);
-        break;
-    case TYPE_LIST:
-    case TYPE_MAP:
-    case TYPE_STRUCT:
-        put_nested(json, column, row);
-        break;
-    }
-}
-
-static void
-put_ids(JsonWriter *json, const Field *fields, int count)
-{
-    json_array(json);
-    for (int i = 0; i < count; i++) {
-        json_array(json);
-        json_str(json, fields[i].name);
-        json_int(json, fields[i].id);
-        json_int(json, (int) fields[i].type->kind);
-        put_ids(json, fields[i].type->fields, fields[i].type->field_count);
-        json_end(json);
-    }
-    json_end(json);
-}
+/* --- Files for the reader in Python --------------------------------------------------------- */
 
 /* First line: the fields. Then one line a row. */
 static void
@@ -445,7 +88,7 @@ keep(const char *name, const Field *fields, const Column *columns, int count)
     fclose(file);
     buf_reset(&command);
     buf_printf(&command, "cp '%s' '%s/'", path_of(name), where);
-    assert_int_equal(system(buf_text(&command)), 0); /* NOLINT(cert-env33-c) */
+    assert_int_equal(system(buf_text(&command)), 0); /* NOLINT */
 }
 
 /* --- Sources and sinks -------------------------------------------------------------------------
@@ -479,12 +122,10 @@ table_done(Table *table)
 static void
 table_fill(Table *table, size_t rows, int null_in)
 {
-    Arena *arena = arena_new();
 
     for (size_t row = 0; row < rows; row++)
         for (int i = 0; i < table->count; i++)
             append_random(arena, &table->columns[i], null_in);
-    arena_free(arena);
 }
 
 static void
@@ -568,7 +209,7 @@ gather_block(RowSink *sink, const Column *columns, size_t rows, int64_t first_ro
 
 static bool
 write_table(const char *name, const Table *table, Pieces *pieces, ParquetWrite options,
-            ParquetFile *out_file, Arena *arena, Error *err)
+            ParquetFile *out_file, Error *err)
 {
     pieces->source.next = next_piece;
     pieces->table = table;
@@ -627,7 +268,6 @@ every_kind_survives(void **state)
     (void) state;
     for (int null_in = 0; null_in <= 4; null_in += 2) {
         Error err = {0};
-        Arena *arena = arena_new();
         Table table = {0};
         Gather gather = {0};
         ParquetFile file;
@@ -638,7 +278,7 @@ every_kind_survives(void **state)
         table_init(&table, fields, count);
         table_fill(&table, ROWS, null_in);
         OK(write_table("kinds", &table, &(Pieces){.step = 1777},
-                       (ParquetWrite){.row_group_rows = 2048}, &file, arena, &err));
+                       (ParquetWrite){.row_group_rows = 2048}, &file, &err));
         check_file(&file, &table, ROWS);
         assert_true(file.row_group_count >= 2);
         OK(scan_table("kinds", fields, count, &gather, &err));
@@ -649,7 +289,6 @@ every_kind_survives(void **state)
             keep("kinds", fields, table.columns, count);
         table_done(&table);
         table_done(&gather.table);
-        arena_free(arena);
     }
 }
 
@@ -659,7 +298,6 @@ dead_rows_are_left_out_and_patched_values_written(void **state)
     enum { ROWS = 6000 };
 
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     Table live = {0};
     Gather gather = {0};
@@ -684,7 +322,7 @@ dead_rows_are_left_out_and_patched_values_written(void **state)
         for (int i = 0; i < count && dead[row] == 0; i++)
             column_append_copy(&live.columns[i], &table.columns[i], row);
     OK(write_table("dead", &table, &(Pieces){.step = 2500, .dead = dead}, (ParquetWrite){0}, &file,
-                   arena, &err));
+                   &err));
     assert_int_equal(file.rows, live.columns[0].rows);
     OK(scan_table("dead", fields, count, &gather, &err));
     assert_int_equal(gather.table.columns[0].rows, live.columns[0].rows);
@@ -695,7 +333,6 @@ dead_rows_are_left_out_and_patched_values_written(void **state)
     table_done(&live);
     table_done(&gather.table);
     free(dead);
-    arena_free(arena);
 }
 
 static void
@@ -704,7 +341,6 @@ picks_give_the_rows_asked_for(void **state)
     enum { ROWS = 8000 };
 
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     ParquetFile file;
     int count;
@@ -716,7 +352,7 @@ picks_give_the_rows_asked_for(void **state)
     table_init(&table, fields, count);
     table_fill(&table, ROWS, 6);
     OK(write_table("pick", &table, &(Pieces){.step = ROWS}, (ParquetWrite){.row_group_rows = 2048},
-                   &file, arena, &err));
+                   &file, &err));
     for (uint64_t one_in = 1; one_in < 100000; one_in *= 40) {
         Table picked = {0};
 
@@ -746,7 +382,46 @@ picks_give_the_rows_asked_for(void **state)
     }
     buf_done(&numbers);
     table_done(&table);
-    arena_free(arena);
+}
+
+#define FIELD_ID(n, i, t)                                                                          \
+    {                                                                                              \
+        .name = STR(n), .id = (i), .type = (t)                                                     \
+    }
+
+/* A list of structs, before and after its type changed. */
+static void
+expect_same_elements(const Column *old_list, const Column *new_list, size_t row)
+{
+    const Column *was = &old_list->children[0];
+    const Column *now = &new_list->children[0];
+    Span from = column_span(old_list, row);
+    Span to = column_span(new_list, row);
+
+    assert_int_equal(from.length, to.length);
+    for (uint64_t i = from.offset, k = to.offset; k < to.offset + to.length; i++, k++) {
+        assert_int_equal(column_is_null(was, i), column_is_null(now, k));
+        assert_true(str_eq(column_bytes(&was->children[2], i), column_bytes(&now->children[0], k)));
+        assert_int_equal(BUF_AT(&was->children[1].values, int32_t, i),
+                         BUF_AT(&now->children[1].values, int64_t, k));
+        assert_true(column_is_null(&now->children[2], k));
+    }
+}
+
+static void
+expect_same_row(const Table *old_table, const Table *new_table, size_t row)
+{
+    const Column *was = old_table->columns;
+    const Column *now = new_table->columns;
+
+    assert_true(column_is_null(&now[0], row) && column_is_null(&now[4], row));
+    assert_int_equal(column_is_null(&now[3], row), column_is_null(&was[0], row));
+    assert_int_equal(BUF_AT(&now[3].values, int64_t, row), BUF_AT(&was[0].values, int32_t, row));
+    assert_true(BUF_AT(&now[1].values, double, row) == BUF_AT(&was[2].values, float, row) ||
+                isnan(BUF_AT(&was[2].values, float, row)));
+    assert_true((int64_t) BUF_AT(&now[5].values, __int128, row) ==
+                BUF_AT(&was[3].values, int64_t, row));
+    expect_same_elements(&was[1], &now[2], row);
 }
 
 /* A file of before the table changed: names and order of the members differ, some fields are new,
@@ -754,91 +429,51 @@ picks_give_the_rows_asked_for(void **state)
 static void
 fields_are_found_by_id(void **state)
 {
+    enum { ROWS = 3000 };
+
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
-    Gather gather = {0};
     ParquetFile file;
-    Type *old_row = NESTED(TYPE_STRUCT, 3, FIELD("gone", PLAIN(TYPE_INT32)),
-                           FIELD("number", PLAIN(TYPE_INT32)), FIELD("name", PLAIN(TYPE_STRING)));
-    Type *new_row = NESTED(TYPE_STRUCT, 3, FIELD("label", PLAIN(TYPE_STRING)),
-                           FIELD("number", PLAIN(TYPE_INT64)), FIELD("added", PLAIN(TYPE_DATE)));
-    Field old_fields[] = {FIELD("a", PLAIN(TYPE_INT32)), FIELD("r", LIST(old_row)),
-                          FIELD("f", PLAIN(TYPE_FLOAT32)), FIELD("d", DECIMAL(9, 2))};
-    Field new_fields[] = {FIELD("none", LIST(PLAIN(TYPE_INT32))), FIELD("f", PLAIN(TYPE_FLOAT64)),
-                          FIELD("renamed", LIST(new_row)),        FIELD("a", PLAIN(TYPE_INT64)),
-                          FIELD("new", PLAIN(TYPE_UUID)),         FIELD("d", DECIMAL(20, 2))};
+    Type *old_row = NESTED(TYPE_STRUCT, 3, FIELD_ID("gone", 11, &INT32),
+                           FIELD_ID("number", 12, &INT32), FIELD_ID("name", 13, &STRING));
+    Type *new_row = NESTED(TYPE_STRUCT, 3, FIELD_ID("label", 13, &STRING),
+                           FIELD_ID("number", 12, &INT64), FIELD_ID("added", 14, PLAIN(TYPE_DATE)));
+    Field old_fields[] = {
+        FIELD_ID("a", 1, &INT32),
+        FIELD_ID("r", 2, NESTED(TYPE_LIST, 1, FIELD_ID("element", 10, old_row))),
+        FIELD_ID("f", 3, PLAIN(TYPE_FLOAT32)),
+        FIELD_ID("d", 4, DECIMAL(9, 2)),
+    };
+    Field new_fields[] = {
+        FIELD_ID("none", 20, NESTED(TYPE_LIST, 1, FIELD_ID("element", 21, &INT32))),
+        FIELD_ID("f", 3, PLAIN(TYPE_FLOAT64)),
+        FIELD_ID("renamed", 2, NESTED(TYPE_LIST, 1, FIELD_ID("element", 10, new_row))),
+        FIELD_ID("a", 1, &INT64),
+        FIELD_ID("new", 22, PLAIN(TYPE_UUID)),
+        FIELD_ID("d", 4, DECIMAL(20, 2)),
+    };
+    Field wrong_field =
+        FIELD_ID("r", 2, NESTED(TYPE_LIST, 1, FIELD_ID("element", 10, PLAIN(TYPE_DATE))));
+    Gather gather = {0};
+    Gather nothing = {0};
+    Gather wrong = {0};
 
     (void) state;
-    for (int i = 0; i < 4; i++)
-        old_fields[i].id = i + 1;
-    old_row->fields[0].id = 11;
-    old_row->fields[1].id = 12;
-    old_row->fields[2].id = 13;
-    new_row->fields[0].id = 13;
-    new_row->fields[1].id = 12;
-    new_row->fields[2].id = 14;
-    old_fields[1].type->fields[0].id = new_fields[2].type->fields[0].id = 10;
-    new_fields[0].id = 20;
-    new_fields[0].type->fields[0].id = 21;
-    new_fields[1].id = 3;
-    new_fields[2].id = 2;
-    new_fields[3].id = 1;
-    new_fields[4].id = 22;
-    new_fields[5].id = 4;
     seed = 5;
     table_init(&table, old_fields, 4);
-    table_fill(&table, 3000, 4);
-    OK(write_table("evolved", &table, &(Pieces){.step = 3000}, (ParquetWrite){0}, &file, arena,
-                   &err));
+    table_fill(&table, ROWS, 4);
+    OK(write_table("evolved", &table, &(Pieces){.step = ROWS}, (ParquetWrite){0}, &file, &err));
     OK(scan_table("evolved", new_fields, 6, &gather, &err));
-    for (size_t row = 0; row < 3000; row++) {
-        const Column *got = gather.table.columns;
-
-        assert_true(column_is_null(&got[0], row) && column_is_null(&got[4], row));
-        assert_int_equal(column_is_null(&got[3], row), column_is_null(&table.columns[0], row));
-        assert_int_equal(BUF_AT(&got[3].values, int64_t, row),
-                         BUF_AT(&table.columns[0].values, int32_t, row));
-        assert_true((int64_t) BUF_AT(&got[5].values, __int128, row) ==
-                    BUF_AT(&table.columns[3].values, int64_t, row));
-
-        Span was = column_span(&table.columns[1], row);
-        Span now = column_span(&got[2], row);
-
-        assert_int_equal(was.length, now.length);
-        for (uint64_t i = 0; i < was.length; i++) {
-            const Column *old_row_column = &table.columns[1].children[0];
-            const Column *new_row_column = &got[2].children[0];
-
-            assert_int_equal(column_is_null(old_row_column, was.offset + i),
-                             column_is_null(new_row_column, now.offset + i));
-            assert_true(str_eq(column_bytes(&old_row_column->children[2], was.offset + i),
-                               column_bytes(&new_row_column->children[0], now.offset + i)));
-            assert_int_equal(BUF_AT(&old_row_column->children[1].values, int32_t, was.offset + i),
-                             BUF_AT(&new_row_column->children[1].values, int64_t, now.offset + i));
-            assert_true(column_is_null(&new_row_column->children[2], now.offset + i));
-        }
-    }
-    table_done(&gather.table);
-
-    /* nothing that the file has; and what cannot be converted */
-    Gather counting = {0};
-
-    OK(scan_table("evolved", new_fields, 1, &counting, &err));
-    assert_int_equal(counting.table.columns[0].rows, 3000);
-    table_done(&counting.table);
-
-    Gather wrong = {0};
-    Type *list_of_dates = LIST(PLAIN(TYPE_DATE));
-    Field wrong_field = FIELD("r", list_of_dates);
-
-    wrong_field.id = 2;
-    list_of_dates->fields[0].id = 10;
+    for (size_t row = 0; row < ROWS; row++)
+        expect_same_row(&table, &gather.table, row);
+    OK(scan_table("evolved", new_fields, 1, &nothing, &err)); /* none that the file has */
+    assert_int_equal(nothing.table.columns[0].rows, ROWS);
     FAILS(scan_table("evolved", &wrong_field, 1, &wrong, &err), ERR_INPUT);
     assert_non_null(strstr(err.msg, "evolved.parquet"));
+    table_done(&gather.table);
+    table_done(&nothing.table);
     table_done(&wrong.table);
     table_done(&table);
-    arena_free(arena);
 }
 
 static void
@@ -870,7 +505,6 @@ odd_names_are_kept_where_duckdb_lets_them(void **state)
     enum { COUNT = sizeof wanted / sizeof wanted[0] };
 
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     Gather gather = {0};
     ParquetFile file;
@@ -887,7 +521,7 @@ odd_names_are_kept_where_duckdb_lets_them(void **state)
     seed = 3;
     table_init(&table, fields, COUNT + 1);
     table_fill(&table, 100, 3);
-    OK(write_table("names", &table, &(Pieces){.step = 100}, (ParquetWrite){0}, &file, arena, &err));
+    OK(write_table("names", &table, &(Pieces){.step = 100}, (ParquetWrite){0}, &file, &err));
     assert_int_equal(file.leaf_count, 2 * COUNT);
     OK(parquet_footer_read(arena, path_of("names"), &footer, &err));
     for (int i = 0; i < COUNT; i++) {
@@ -904,7 +538,6 @@ odd_names_are_kept_where_duckdb_lets_them(void **state)
         assert_rows_equal(&table, row, &gather.table, row);
     table_done(&table);
     table_done(&gather.table);
-    arena_free(arena);
 }
 
 static void
@@ -913,7 +546,6 @@ a_wide_table_works(void **state)
     enum { WIDTH = 1600 };
 
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     Gather gather = {0};
     ParquetFile file;
@@ -927,7 +559,7 @@ a_wide_table_works(void **state)
     seed = 11;
     table_init(&table, fields, WIDTH);
     table_fill(&table, 50, 3);
-    OK(write_table("wide", &table, &(Pieces){.step = 50}, (ParquetWrite){0}, &file, arena, &err));
+    OK(write_table("wide", &table, &(Pieces){.step = 50}, (ParquetWrite){0}, &file, &err));
     assert_int_equal(file.leaf_count, WIDTH);
     assert_int_equal(file.leaves[WIDTH - 1].field_id, WIDTH);
     OK(scan_table("wide", fields, WIDTH, &gather, &err));
@@ -935,14 +567,12 @@ a_wide_table_works(void **state)
         assert_rows_equal(&table, row, &gather.table, row);
     table_done(&table);
     table_done(&gather.table);
-    arena_free(arena);
 }
 
 static void
 no_rows_make_an_empty_file(void **state)
 {
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     Gather gather = {0};
     ParquetFile file;
@@ -953,7 +583,7 @@ no_rows_make_an_empty_file(void **state)
     (void) state;
     memset(dead, 1, sizeof dead);
     table_init(&table, fields, count);
-    OK(write_table("empty", &table, &(Pieces){.step = 1}, (ParquetWrite){0}, &file, arena, &err));
+    OK(write_table("empty", &table, &(Pieces){.step = 1}, (ParquetWrite){0}, &file, &err));
     assert_int_equal(file.rows, 0);
     assert_int_equal(file.row_group_count, 0);
     OK(scan_table("empty", fields, count, &gather, &err));
@@ -962,11 +592,10 @@ no_rows_make_an_empty_file(void **state)
     /* rows, all of them dead */
     table_fill(&table, sizeof dead, 2);
     OK(write_table("empty", &table, &(Pieces){.step = 3, .dead = dead}, (ParquetWrite){0}, &file,
-                   arena, &err));
+                   &err));
     assert_int_equal(file.rows, 0);
     table_done(&table);
     table_done(&gather.table);
-    arena_free(arena);
 }
 
 /* Rows of 64 kB: a row group of 122,880 of them would be 8 GB. */
@@ -974,7 +603,6 @@ static void
 wide_rows_make_short_row_groups(void **state)
 {
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     Gather gather = {0};
     ParquetFile file;
@@ -991,7 +619,7 @@ wide_rows_make_short_row_groups(void **state)
         column_append_bytes(&table.columns[0], (Str){.ptr = text, .len = 65536});
     }
     OK(write_table("rows", &table, &(Pieces){.step = 5000}, (ParquetWrite){.row_group_bytes = 1000},
-                   &file, arena, &err));
+                   &file, &err));
     assert_int_equal(file.row_group_count, 3); /* 2,048 rows are the least */
     OK(scan_table("rows", &field, 1, &gather, &err));
     for (size_t row = 0; row < 5000; row++)
@@ -999,14 +627,12 @@ wide_rows_make_short_row_groups(void **state)
     free(text);
     table_done(&table);
     table_done(&gather.table);
-    arena_free(arena);
 }
 
 static void
 errors_of_the_callers_pass_unchanged(void **state)
 {
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     Gather gather = {.fail_at = 2048};
     ParquetFile file;
@@ -1017,18 +643,16 @@ errors_of_the_callers_pass_unchanged(void **state)
     table_init(&table, &field, 1);
     table_fill(&table, 10000, 0);
     FAILS(write_table("broken", &table, &(Pieces){.step = 1000, .fail_at = 5000}, (ParquetWrite){0},
-                      &file, arena, &err),
+                      &file, &err),
           ERR_CONFLICT);
     assert_string_equal(err.msg, "the sky fell at row 5000");
     assert_int_equal(access(path_of("broken"), F_OK), -1);
 
-    OK(write_table("broken", &table, &(Pieces){.step = 1000}, (ParquetWrite){0}, &file, arena,
-                   &err));
+    OK(write_table("broken", &table, &(Pieces){.step = 1000}, (ParquetWrite){0}, &file, &err));
     FAILS(scan_table("broken", &field, 1, &gather, &err), ERR_CANCELED);
     assert_string_equal(err.msg, "enough");
     table_done(&gather.table);
     table_done(&table);
-    arena_free(arena);
 }
 
 static void
@@ -1051,7 +675,6 @@ static void
 broken_files_are_errors(void **state)
 {
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     ParquetFile file;
     Field field = FIELD("l", PLAIN(TYPE_INT64));
@@ -1061,7 +684,7 @@ broken_files_are_errors(void **state)
     table_init(&table, &field, 1);
     table_fill(&table, 20000, 0);
     OK(write_table("flip", &table, &(Pieces){.step = 5000}, (ParquetWrite){.row_group_rows = 2048},
-                   &file, arena, &err));
+                   &file, &err));
 
     Gather gather = {0};
 
@@ -1079,18 +702,16 @@ broken_files_are_errors(void **state)
 
     /* a folder that is not there */
     snprintf(folder + strlen(folder), 4, "/no");
-    FAILS(write_table("x", &table, &(Pieces){.step = 5000}, (ParquetWrite){0}, &file, arena, &err),
+    FAILS(write_table("x", &table, &(Pieces){.step = 5000}, (ParquetWrite){0}, &file, &err),
           ERR_TRANSIENT);
     folder[strlen(folder) - 3] = '\0';
     table_done(&table);
-    arena_free(arena);
 }
 
 static void
 memory_has_a_limit(void **state)
 {
     Error err = {0};
-    Arena *arena = arena_new();
     Table table = {0};
     ParquetFile file;
     Field field = FIELD("s", PLAIN(TYPE_STRING));
@@ -1102,15 +723,13 @@ memory_has_a_limit(void **state)
     for (int i = 0; i < 200000; i++)
         column_append_bytes(&table.columns[0], STR("0123456789012345678901234567890123456789"));
     OK(duck_open(&(DuckOptions){.threads = 1, .memory_bytes_max = 3000000}, &duck, &err));
-    FAILS(write_table("limit", &table, &(Pieces){.step = 200000}, (ParquetWrite){0}, &file, arena,
-                      &err),
+    FAILS(write_table("limit", &table, &(Pieces){.step = 200000}, (ParquetWrite){0}, &file, &err),
           ERR_TRANSIENT);
     assert_non_null(strstr(err.msg, "Memory"));
     assert_null(strchr(err.msg, '\n'));
     duck_close(duck);
     duck = normal;
     table_done(&table);
-    arena_free(arena);
 }
 
 static void
