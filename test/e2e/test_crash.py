@@ -61,7 +61,8 @@ class Scene:
         compare(self.database, self.lake, TABLES, readers=["duckdb"])
 
 
-STEPS = ["copy", "stream", "schema"]
+STEPS = ["copy", "stream", pytest.param("schema", marks=pytest.mark.xfail(
+    strict=True, reason="a table that changes its shape is parked, not followed yet"))]
 
 
 def prepare(scene, step):
