@@ -70,15 +70,15 @@ keep(const char *name, const Field *fields, const Column *columns, int count)
 
     if (where == NULL)
         return;
-    json_begin(&json, &text);
+    jw_begin(&json, &text);
     put_ids(&json, fields, count);
     buf_byte(&text, '\n');
     for (size_t row = 0; row < columns[0].rows; row++) {
-        json_begin(&json, &text);
-        json_array(&json);
+        jw_begin(&json, &text);
+        jw_array(&json);
         for (int i = 0; i < count; i++)
             put_value(&json, &columns[i], row);
-        json_end(&json);
+        jw_end(&json);
         buf_byte(&text, '\n');
     }
     buf_printf(&command, "%s/%s.jsonl", where, name);
