@@ -247,7 +247,7 @@ read_list_field(Arena *arena, OcfInput *in, const OcfType *type, int id, Manifes
                 Error *err)
 {
     int number = 0;
-    Str key;
+    Str key = STR_NULL;
 
     switch (id) {
     case LIST_PATH:
