@@ -112,7 +112,7 @@ put_list_field(Buf *out, const ManifestFile *file, int id)
             ocf_put_long(out, file->first_row_id);
         break;
     default:
-        assert(!"every field of the table has a case");
+        assert(false && "every field of the table has a case");
     }
 }
 

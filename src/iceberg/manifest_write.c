@@ -122,7 +122,7 @@ put_metrics_field(Buf *out, const DataFile *file, int id)
         put_equality_ids(out, file);
         break;
     default:
-        assert(!"every field of the table has a case");
+        assert(false && "every field of the table has a case");
     }
 }
 

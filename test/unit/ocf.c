@@ -195,7 +195,6 @@ files_of_others_are_read(void **state)
 static void
 damage_is_found(void **state)
 {
-    AUTO_ARENA Arena *arena = arena_new();
     AUTO_BUF Buf bytes = {0};
     Error err = {0};
     int count;
