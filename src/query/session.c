@@ -770,7 +770,6 @@ serve(QuerySession *session)
     if (cancel_is_set(session->open.cancel) && !session->leaving)
         say_fatal(session, SQLSTATE_SHUTDOWN,
                   "terminating connection due to administrator command");
-    peer_farewell(&session->peer);
 }
 
 /* --- startup ------------------------------------------------------------------------------- */
@@ -902,15 +901,13 @@ void
 session_run(QuerySession *session)
 {
     Error err = {0};
+    bool started = start(session, &err);
 
-    if (!start(session, &err)) {
-        if (!session->peer.lost && err.kind == ERR_INPUT)
-            say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
-        peer_farewell(&session->peer);
-        return;
-    }
-    if (!session->leaving)
+    if (!started && !session->peer.lost && err.kind == ERR_INPUT)
+        say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
+    if (started && !session->leaving)
         serve(session);
+    peer_farewell(&session->peer);
 }
 
 /* --- life ---------------------------------------------------------------------------------- */

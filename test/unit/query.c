@@ -215,6 +215,8 @@ spelling_becomes_duckdbs(void **state)
     rewritten("from generate_series(1, 2) g(i)", "from generate_series(1, 2) g(i)");
     rewritten("from generate_series(1, 2) where x", "from generate_series(1, 2) where x");
     rewritten("select unnest(a) x from t", "select unnest(a) x from t");
+    rewritten("select at, t.show, map from t", "select \"at\", t.\"show\", \"map\" from t");
+    rewritten("select x at time zone 'UTC'", "select x at time zone 'UTC'");
 }
 
 static void
@@ -265,6 +267,17 @@ parameters_become_literals(void **state)
     substituted(&(Parameter){OID_NUMERIC, 0, STR("1); drop")}, "CAST('1); drop' AS DOUBLE)");
     substituted(&(Parameter){OID_BYTEA, 0, STR("\\x00Ff")}, "CAST('\\x00\\xFf' AS BLOB)");
     substituted(&(Parameter){OID_BYTEA, 1, STR("\0'")}, "CAST('\\x00\\x27' AS BLOB)");
+    substituted(&(Parameter){OID_TIMESTAMPTZ, 1, STR("\0\0\0\0\0\0\0\001")},
+                "CAST(make_timestamp(946684800000001) AS TIMESTAMP WITH TIME ZONE)");
+    substituted(&(Parameter){OID_DATE, 1, STR("\377\377\377\377")}, "(DATE '2000-01-01' + (-1))");
+    /* as numeric_send(-12345.678) and numeric_send(0.00001) print them */
+    substituted(&(Parameter){OID_NUMERIC, 1, STR("\0\003\0\001\100\0\0\003\0\001\011\051\032\174")},
+                "(-12345.678)");
+    substituted(&(Parameter){OID_NUMERIC, 1, STR("\0\001\377\376\0\0\0\005\003\350")}, "(0.00001)");
+    substituted(&(Parameter){1016, 1,
+                             STR("\0\0\0\001\0\0\0\001\0\0\0\024\0\0\0\002\0\0\0\001"
+                                 "\0\0\0\010\0\0\0\0\0\0\0\007\377\377\377\377")},
+                "CAST([CAST('7' AS BIGINT),CAST(NULL AS BIGINT)] AS BIGINT[])");
     substituted(&(Parameter){1016, 0, STR("{1,NULL,3}")}, "CAST(['1',NULL,'3'] AS BIGINT[])");
     substituted(&(Parameter){1009, 0, STR("{\"a,\\\"b\",'x}")},
                 "CAST(['a,\"b','''x'] AS VARCHAR[])");
@@ -284,7 +297,10 @@ bad_parameters_are_refused(void **state)
         const char *sqlstate;
     } cases[] = {
         {{OID_INT8, 1, {"\0\0\0\1", 4}}, "22P03"},
-        {{OID_TIMESTAMP, 1, {"\0\0\0\0\0\0\0\1", 8}}, "0A000"},
+        {{OID_TIMETZ, 1, {"\0\0\0\0\0\0\0\1\0\0\0\0", 12}}, "0A000"},
+        {{OID_TIMESTAMP, 1, {"\0\0\0\1", 4}}, "22P03"},
+        {{OID_NUMERIC, 1, {"\0\2\0\0\0\0\0\0\0\1", 10}}, "22P03"},
+        {{1016, 1, {"\0\0\0\1\0\0\0\0\0\0\0\24\0\0\0\2\0\0\0\1", 20}}, "22P03"},
         {{OID_TEXT, 0, {"a\0b", 3}}, "22021"},
         {{OID_TEXT, 0, {"\377", 1}}, "22021"},
         {{OID_BYTEA, 0, {"abc", 3}}, "22P02"},
