@@ -27,7 +27,7 @@ TABLES = ["customers", "orders", "order_items"]
 TERMINAL = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 QUESTIONS = [
     "select count(*) from orders",
-    "select status, count(*), sum(total) from orders group by status order by status",
+    "select status, count(*), sum(total) from orders group by status order by count(*) desc",
     "select product, sum(quantity * price) as revenue from order_items"
     " group by product order by revenue desc limit 3",
 ]
@@ -109,10 +109,10 @@ class Demo:
             status = self.status()
             tables = {t["name"].split(".")[-1]: t for t in status["tables"]}
             line = "   ".join(f"{name} {tables[name].get('copied_fraction') or 0:.0%}"
-                              for name in TABLES if name in tables) or status["state"]
-            if TERMINAL:
+                              for name in TABLES if name in tables)
+            if line and TERMINAL:
                 print(f"\r  copying: {line:<70}", end="", flush=True)
-            elif line != last:
+            elif line and line != last:
                 say(f"copying: {line}")
             last = line
             if status["state"] == "streaming" and len(tables) >= len(TABLES):
@@ -136,8 +136,8 @@ class Demo:
     def lake_uri(self):
         return f"postgres://{os.environ.get('USER', 'me')}@127.0.0.1:{self.port}/shop"
 
-    def ask_both(self):
-        for question in QUESTIONS:
+    def ask_both(self, questions):
+        for question in questions:
             print(f"\n  {bold(question)}")
             source = self.psql(self.uri, question)
             lake = self.psql(self.lake_uri, question)
@@ -185,7 +185,9 @@ class Demo:
         self.start()
         self.watch_copy()
         chapter("The same questions, through psql, while rows change")
-        self.ask_both()
+        say("walberg commits every two seconds here, and is that much behind")
+        time.sleep(4)
+        self.ask_both(QUESTIONS)
         chapter("SIGKILL in the middle")
         self.walberg.send_signal(signal.SIGKILL)
         self.walberg.wait()
@@ -194,6 +196,7 @@ class Demo:
         self.start()
         wait_for("queries", lambda: self.psql(self.lake_uri, "select 1") == ["1"], 60)
         time.sleep(4)
+        self.ask_both(QUESTIONS[:1])
         if self.keep:
             return self.leave_running()
         chapter("The load stops; every row is compared by readers that are not ours")

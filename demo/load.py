@@ -42,7 +42,7 @@ def profile(conn, dice):
 def letter_stays(conn, dice):
     """Changes an order that has a long note: the note itself is not sent again."""
     conn.execute("update orders set status = 'returned' where id = %s",
-                 [500 * dice.randint(1, 300)])
+                 [500 * dice.randint(1, 120)])
 
 
 def give_back(conn, dice):
@@ -53,7 +53,7 @@ def give_back(conn, dice):
 def renumber(conn, dice):
     conn.execute("update order_items set line = line + 100 where (order_id, line) in"
                  " (select order_id, line from order_items where line < 100"
-                 " and order_id = %s limit 1)", [dice.randint(1, 150000)])
+                 " and order_id = %s limit 1)", [dice.randint(1, 60000)])
 
 
 def main(uri):

@@ -44,10 +44,10 @@ select 1 + n * 7919 % 20000, (array['new', 'paid', 'shipped', 'returned'])[1 + n
            (select string_agg(md5((n * 1000 + i)::text), ' ') from generate_series(1, 300) i)
        end,
        now() - n * interval '1 minute'
-  from generate_series(1, 150000) n;
+  from generate_series(1, 60000) n;
 
 insert into order_items
 select n, line, 'Product ' || (n * line) % 500, 1 + (n + line) % 5, ((n * line) % 9000) / 100.0
-  from generate_series(1, 150000) n, generate_series(1, 1 + n % 4) line;
+  from generate_series(1, 60000) n, generate_series(1, 1 + n % 4) line;
 
 analyze;

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 void
-json_begin(JsonWriter *json, Buf *out)
+jw_begin(JsonWriter *json, Buf *out)
 {
     *json = (JsonWriter){.out = out};
 }
 
 void
-json_begin_pretty(JsonWriter *json, Buf *out)
+jw_begin_pretty(JsonWriter *json, Buf *out)
 {
     *json = (JsonWriter){.out = out, .pretty = true};
 }
@@ -54,19 +54,19 @@ open_scope(JsonWriter *json, char open, char close)
 }
 
 void
-json_object(JsonWriter *json)
+jw_object(JsonWriter *json)
 {
     open_scope(json, '{', '}');
 }
 
 void
-json_array(JsonWriter *json)
+jw_array(JsonWriter *json)
 {
     open_scope(json, '[', ']');
 }
 
 void
-json_end(JsonWriter *json)
+jw_end(JsonWriter *json)
 {
     assert(json->depth > 0 && !json->after_key);
 
@@ -78,10 +78,10 @@ json_end(JsonWriter *json)
 }
 
 void
-json_key_str(JsonWriter *json, Str key)
+jw_key_str(JsonWriter *json, Str key)
 {
     separate(json);
-    json_put_string(json->out, key);
+    jw_put_string(json->out, key);
     buf_byte(json->out, ':');
     if (json->pretty)
         buf_byte(json->out, ' ');
@@ -89,42 +89,42 @@ json_key_str(JsonWriter *json, Str key)
 }
 
 void
-json_key(JsonWriter *json, const char *key)
+jw_key(JsonWriter *json, const char *key)
 {
-    json_key_str(json, str_of(key));
+    jw_key_str(json, str_of(key));
 }
 
 void
-json_str(JsonWriter *json, Str s)
+jw_str(JsonWriter *json, Str s)
 {
     if (s.ptr == NULL) {
-        json_null(json);
+        jw_null(json);
         return;
     }
     separate(json);
-    json_put_string(json->out, s);
+    jw_put_string(json->out, s);
 }
 
 void
-json_cstr(JsonWriter *json, const char *s)
+jw_cstr(JsonWriter *json, const char *s)
 {
-    json_str(json, str_of(s));
+    jw_str(json, str_of(s));
 }
 
 void
-json_int(JsonWriter *json, int64_t n)
+jw_int(JsonWriter *json, int64_t n)
 {
     separate(json);
     buf_printf(json->out, "%" PRId64, n);
 }
 
 void
-json_double(JsonWriter *json, double d)
+jw_double(JsonWriter *json, double d)
 {
     char text[40];
 
     if (!isfinite(d)) { /* JSON has no word for it */
-        json_null(json);
+        jw_null(json);
         return;
     }
     for (int digits = 15; digits <= 17; digits++) {
@@ -132,23 +132,23 @@ json_double(JsonWriter *json, double d)
         if (strtod(text, NULL) == d)
             break;
     }
-    json_raw(json, str_of(text));
+    jw_raw(json, str_of(text));
 }
 
 void
-json_bool(JsonWriter *json, bool b)
+jw_bool(JsonWriter *json, bool b)
 {
-    json_raw(json, b ? STR("true") : STR("false"));
+    jw_raw(json, b ? STR("true") : STR("false"));
 }
 
 void
-json_null(JsonWriter *json)
+jw_null(JsonWriter *json)
 {
-    json_raw(json, STR("null"));
+    jw_raw(json, STR("null"));
 }
 
 void
-json_raw(JsonWriter *json, Str text)
+jw_raw(JsonWriter *json, Str text)
 {
     separate(json);
     buf_str(json->out, text);
@@ -179,7 +179,7 @@ put_escape(Buf *out, unsigned char c)
 }
 
 void
-json_put_string(Buf *out, Str s)
+jw_put_string(Buf *out, Str s)
 {
     bool utf8 = str_is_utf8(s);
     size_t start = 0;

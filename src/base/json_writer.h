@@ -1,7 +1,7 @@
 /* json_writer.h - JSON text into a Buf, with commas placed and keys in the order written.
  *
  * Reading is jansson's; writing is ours because documents that are compared, hashed or read by
- * people want a stable key order and no copies. Calls nest; json_end() closes the innermost. */
+ * people want a stable key order and no copies. Calls nest; jw_end() closes the innermost. */
 #ifndef BASE_JSON_WRITER_H
 #define BASE_JSON_WRITER_H
 
@@ -18,23 +18,23 @@ typedef struct JsonWriter {
     char closer[JSON_DEPTH_MAX];
 } JsonWriter;
 
-void json_begin(JsonWriter *json, Buf *out);
-void json_begin_pretty(JsonWriter *json, Buf *out); /* two blanks a level */
-void json_object(JsonWriter *json);
-void json_array(JsonWriter *json);
-void json_end(JsonWriter *json);
-void json_key(JsonWriter *json, const char *key);
-void json_key_str(JsonWriter *json, Str key);
-void json_str(JsonWriter *json, Str s); /* STR_NULL writes null */
-void json_cstr(JsonWriter *json, const char *s);
-void json_int(JsonWriter *json, int64_t n);
-void json_double(JsonWriter *json, double d); /* shortest text that reads back the same */
-void json_bool(JsonWriter *json, bool b);
-void json_null(JsonWriter *json);
+void jw_begin(JsonWriter *json, Buf *out);
+void jw_begin_pretty(JsonWriter *json, Buf *out); /* two blanks a level */
+void jw_object(JsonWriter *json);
+void jw_array(JsonWriter *json);
+void jw_end(JsonWriter *json);
+void jw_key(JsonWriter *json, const char *key);
+void jw_key_str(JsonWriter *json, Str key);
+void jw_str(JsonWriter *json, Str s); /* STR_NULL writes null */
+void jw_cstr(JsonWriter *json, const char *s);
+void jw_int(JsonWriter *json, int64_t n);
+void jw_double(JsonWriter *json, double d); /* shortest text that reads back the same */
+void jw_bool(JsonWriter *json, bool b);
+void jw_null(JsonWriter *json);
 /* Text that is JSON already. */
-void json_raw(JsonWriter *json, Str text);
+void jw_raw(JsonWriter *json, Str text);
 
 /* One quoted string, without a writer. Bytes that are not UTF-8 become U+FFFD. */
-void json_put_string(Buf *out, Str s);
+void jw_put_string(Buf *out, Str s);
 
 #endif

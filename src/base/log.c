@@ -39,7 +39,7 @@ put_text_value(Buf *out, Str value)
     if (plain)
         buf_str(out, value);
     else
-        json_put_string(out, value);
+        jw_put_string(out, value);
 }
 
 static void
@@ -66,22 +66,22 @@ put_json(Buf *out, LogLevel level, const char *event, const LogField *fields)
     JsonWriter json;
 
     clock_format(clock_wall_us(), when, sizeof when);
-    json_begin(&json, out);
-    json_object(&json);
-    json_key(&json, "time");
-    json_cstr(&json, when);
-    json_key(&json, "level");
-    json_cstr(&json, level_names[level]);
-    json_key(&json, "event");
-    json_cstr(&json, event);
+    jw_begin(&json, out);
+    jw_object(&json);
+    jw_key(&json, "time");
+    jw_cstr(&json, when);
+    jw_key(&json, "level");
+    jw_cstr(&json, level_names[level]);
+    jw_key(&json, "event");
+    jw_cstr(&json, event);
     for (const LogField *field = fields; field->key != NULL; field++) {
-        json_key(&json, field->key);
+        jw_key(&json, field->key);
         if (field->kind == LOG_FIELD_STR)
-            json_str(&json, field->str);
+            jw_str(&json, field->str);
         else
-            json_int(&json, field->number);
+            jw_int(&json, field->number);
     }
-    json_end(&json);
+    jw_end(&json);
 }
 
 void

@@ -25,17 +25,28 @@ void batch_free(Batch *batch); /* NULL is fine */
 /* Forget rows and fold, keep memory, for reuse with the same schema. */
 void batch_reset(Batch *batch);
 
-/* Apply one change. Under KEY_COLUMNS:
- *   insert k          a live row of k in the batch (an upsert replay) dies; else, with
- *                     inserts_replace, k joins deletes
- *   update k          the row of k dies if it is in the batch, else k joins deletes; unchanged
- * values are copied from that row, or become patches with source k update k -> j     delete k,
- * insert j, unchanged values from k's row delete k          the row of k dies; k joins deletes
- * unless its first row in this batch was a plain insert (then the lake never had it) Under
- * KEY_FULL_ROW: delete and update kill one live twin of the batch, else the hash joins deletes.
- * Under KEY_NONE only inserts and truncate are possible; others are ERR_INPUT. truncate: every row
- * dies, deletes, patches and fold are forgotten, truncated is set. Parse failures of `after` become
- * NULL and a Reject; those of old tuples do not count again. */
+/* Apply one change; on failure the batch is as before.
+ *
+ * Under KEY_COLUMNS, where a key is unique at every moment (an immediate constraint):
+ *
+ *     insert k       a live row of k in the batch (an upsert replay) dies; else, with
+ *                    inserts_replace, k joins deletes
+ *     update k       the row of k dies if it is in the batch, else k joins deletes; unchanged
+ *                    values are copied from that row, or become patches with source k
+ *     update k -> j  delete k, insert j, unchanged values from k's row
+ *     delete k       the row of k dies; k joins deletes unless its first row in this batch was a
+ *                    plain insert (then the lake never had it)
+ *
+ * Under KEY_FULL_ROW delete and update kill one live twin of the batch, else the hash joins
+ * deletes; inserts_replace means nothing. Under KEY_NONE only inserts and truncate are possible;
+ * others are ERR_INPUT.
+ *
+ * truncate: all rows go, deletes, patches and fold are forgotten, truncated is set; from then on
+ * the lake has nothing to delete or to patch from.
+ *
+ * Parse failures of `after` become NULL and a Reject, in key columns too; those of old tuples do
+ * not count again. An unchanged value that the old tuple has (all of them under REPLICA IDENTITY
+ * FULL) is taken from there. */
 bool batch_apply(Batch *batch, const TupleMap *map, const Change *change,
                  const ChangeOrigin *origin, Error *err) WARN_UNUSED;
 

@@ -130,26 +130,25 @@ put_key_json(Batch *batch, const RowEvent *event, size_t row)
     const TableSchema *schema = batch->schema;
     JsonWriter json;
 
-    json_begin(&json, &batch->reject_bytes);
-    json_object(&json);
+    jw_begin(&json, &batch->reject_bytes);
+    jw_object(&json);
     for (int i = 0; i < schema->key_count; i++) {
         int c = schema->key[i];
         TypeKind kind = schema->columns[c].field.type->kind;
+        bool reject = column_is_null(&batch->columns[c], row);
         const Datum *datum = find_datum(event, c);
 
-        json_key_str(&json, schema->columns[c].field.name);
+        jw_key_str(&json, schema->columns[c].field.name);
         if (datum == NULL || datum->kind != DATUM_TEXT)
-            json_null(&json);
-        else if (column_is_null(&batch->columns[c], row)) /* itself a reject */
-            json_str(&json, datum->text);
-        else if (kind == TYPE_INT32 || kind == TYPE_INT64)
-            json_raw(&json, datum->text);
-        else if (kind == TYPE_BOOL)
-            json_bool(&json, str_eq(datum->text, STR("t")));
+            jw_null(&json);
+        else if (!reject && (kind == TYPE_INT32 || kind == TYPE_INT64))
+            jw_raw(&json, datum->text);
+        else if (!reject && kind == TYPE_BOOL)
+            jw_bool(&json, str_eq(datum->text, STR("t")));
         else
-            json_str(&json, datum->text);
+            jw_str(&json, datum->text);
     }
-    json_end(&json);
+    jw_end(&json);
 }
 
 /* Give the rejects from `first` on, all of this row, their key. */

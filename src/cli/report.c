@@ -92,22 +92,22 @@ report_print_json(const Report *report, Buf *out)
 {
     JsonWriter json;
 
-    json_begin(&json, out);
-    json_array(&json);
+    jw_begin(&json, out);
+    jw_array(&json);
     for (size_t i = 0; i < BUF_COUNT(&report->items, ReportItem); i++) {
         const ReportItem *item = &BUF_AT(&report->items, ReportItem, i);
 
-        json_object(&json);
-        json_key(&json, "item");
-        json_cstr(&json, item->item);
-        json_key(&json, "result");
-        json_cstr(&json, verdict_names[item->verdict]);
-        json_key(&json, "message");
-        json_cstr(&json, item->message);
-        json_key(&json, "hint");
-        json_str(&json, str_of(item->hint));
-        json_end(&json);
+        jw_object(&json);
+        jw_key(&json, "item");
+        jw_cstr(&json, item->item);
+        jw_key(&json, "result");
+        jw_cstr(&json, verdict_names[item->verdict]);
+        jw_key(&json, "message");
+        jw_cstr(&json, item->message);
+        jw_key(&json, "hint");
+        jw_str(&json, str_of(item->hint));
+        jw_end(&json);
     }
-    json_end(&json);
+    jw_end(&json);
     buf_byte(out, '\n');
 }

@@ -71,20 +71,20 @@ put_json_row(SqlOutput *output, const Str *values)
     JsonWriter json;
 
     buf_cstr(&output->text, output->rows == 0 ? "[\n" : ",\n");
-    json_begin(&json, &output->text);
-    json_object(&json);
+    jw_begin(&json, &output->text);
+    jw_object(&json);
     for (int i = 0; i < output->column_count; i++) {
-        json_key_str(&json, output->columns[i].name);
+        jw_key_str(&json, output->columns[i].name);
         if (values[i].ptr != NULL && output->plain[i] && str_eqc(values[i], "t"))
-            json_bool(&json, true);
+            jw_bool(&json, true);
         else if (values[i].ptr != NULL && output->plain[i] && str_eqc(values[i], "f"))
-            json_bool(&json, false);
+            jw_bool(&json, false);
         else if (output->plain[i] && is_json_number(values[i]))
-            json_raw(&json, values[i]);
+            jw_raw(&json, values[i]);
         else
-            json_str(&json, values[i]);
+            jw_str(&json, values[i]);
     }
-    json_end(&json);
+    jw_end(&json);
 }
 
 static void

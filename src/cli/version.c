@@ -28,15 +28,15 @@ cmd_version(const Cli *cli)
     JsonWriter json;
 
     if (cli->json) {
-        json_begin(&json, &out);
-        json_object(&json);
-        json_key(&json, "walberg");
-        json_cstr(&json, WALBERG_VERSION);
-        json_key(&json, "duckdb");
-        json_cstr(&json, duckdb_version());
-        json_key(&json, "libpq");
-        json_cstr(&json, libpq_version(cli->arena));
-        json_end(&json);
+        jw_begin(&json, &out);
+        jw_object(&json);
+        jw_key(&json, "walberg");
+        jw_cstr(&json, WALBERG_VERSION);
+        jw_key(&json, "duckdb");
+        jw_cstr(&json, duckdb_version());
+        jw_key(&json, "libpq");
+        jw_cstr(&json, libpq_version(cli->arena));
+        jw_end(&json);
         buf_byte(&out, '\n');
     } else {
         buf_printf(&out, "walberg %s\nDuckDB %s\nlibpq %s\n", WALBERG_VERSION, duckdb_version(),

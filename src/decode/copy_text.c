@@ -1,36 +1,7 @@
 #include "decode/copy_text.h"
 
 #include <stdint.h>
-
-#include "base/bytes.h"
-
-static const uint64_t ONES = 0x0101010101010101u;
-static const uint64_t HIGH_BITS = 0x8080808080808080u;
-
-/* The high bit of each byte of the word that equals c. Exact: no byte lends to its neighbour. */
-static uint64_t
-bytes_equal(uint64_t word, char c)
-{
-    uint64_t differs = word ^ (ONES * (uint8_t) c);
-
-    return ~(((differs & ~HIGH_BITS) + ~HIGH_BITS) | differs) & HIGH_BITS;
-}
-
-/* Position of the next tab or backslash at or behind `at`, or `size`. */
-static size_t
-next_special(const char *line, size_t at, size_t size)
-{
-    for (; size - at >= 8; at += 8) {
-        uint64_t word = load_le64(line + at);
-        uint64_t found = bytes_equal(word, '\t') | bytes_equal(word, '\\');
-
-        if (found != 0)
-            return at + (size_t) __builtin_ctzll(found) / 8;
-    }
-    while (at < size && line[at] != '\t' && line[at] != '\\')
-        at++;
-    return at;
-}
+#include <string.h>
 
 static int
 digit_value(char c, int base)
@@ -104,10 +75,19 @@ unescape(char *field, size_t *size)
     return true;
 }
 
-static bool
-finish_field(char *field, size_t size, bool escaped, Datum *out)
+/* Position of c at or behind `at`, or `size`. */
+static size_t
+find(const char *line, size_t at, size_t size, char c)
 {
-    if (size == 2 && field[0] == '\\' && field[1] == 'N') {
+    const char *found = memchr(line + at, c, size - at);
+
+    return found == NULL ? size : (size_t) (found - line);
+}
+
+static bool
+read_field(char *field, size_t size, bool escaped, Datum *out)
+{
+    if (escaped && size == 2 && field[1] == 'N') {
         *out = (Datum){.kind = DATUM_NULL};
         return true;
     }
@@ -121,27 +101,27 @@ bool
 copy_text_split(char *line, size_t size, Datum *out_datums, int count, Error *err)
 {
     size_t start = 0;
-    bool escaped = false;
     int fields = 0;
 
     if (size > 0 && line[size - 1] == '\n')
         size--;
     if (count == 0 && size == 0) /* a table without columns: empty lines */
         return true;
-    for (size_t at = 0;; at++) {
-        at = next_special(line, at, size);
-        if (at < size && line[at] == '\\') {
-            escaped = true;
-            continue;
-        }
+
+    size_t backslash = find(line, 0, size, '\\');
+
+    while (start <= size) {
+        /* a tab within a value is written \t, so a tab is always an end */
+        size_t end = find(line, start, size, '\t');
+        bool escaped = backslash < end;
+
+        if (escaped) /* before they are undone in place */
+            backslash = find(line, end, size, '\\');
         if (fields == count)
             return FAIL(err, ERR_BUG, "COPY line has more than the expected %d fields", count);
-        if (!finish_field(line + start, at - start, escaped, &out_datums[fields++]))
+        if (!read_field(line + start, end - start, escaped, &out_datums[fields++]))
             return FAIL(err, ERR_BUG, "COPY line: field %d ends in a backslash", fields);
-        start = at + 1;
-        escaped = false;
-        if (at == size)
-            break;
+        start = end + 1;
     }
     if (fields != count)
         return FAIL(err, ERR_BUG, "COPY line has %d fields, not the expected %d", fields, count);

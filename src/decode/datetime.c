@@ -1,5 +1,6 @@
 #include "decode/datetime.h"
 
+#include "base/bytes.h"
 #include "decode/cursor.h"
 
 static const int64_t US_PER_SECOND = 1000000;
@@ -20,6 +21,29 @@ read_pair(Cursor *cursor, int *out)
     *out = (cursor->at[0] - '0') * 10 + (cursor->at[1] - '0');
     cursor->at += 2;
     return true;
+}
+
+/* Eight bytes that are digits but for separators at fixed places: `layout` has '0' and the
+ * separators, `separators` has 0xff where those are. *out_digits are the digits' values, the first
+ * one lowest. One look at a word instead of at each byte. */
+static bool
+match_layout(const Cursor *cursor, uint64_t layout, uint64_t separators, uint64_t *out_digits)
+{
+    if (cursor_left(cursor) < 8)
+        return false;
+
+    uint64_t values = load_le64(cursor->at) ^ layout;
+
+    *out_digits = values;
+    return ((values | (values + 0x7676767676767676u)) & 0x8080808080808080u) == 0 &&
+           (values & separators) == 0;
+}
+
+/* The two digits at byte `at` of the word. */
+static int
+pair_at(uint64_t digits, int at)
+{
+    return (int) (digits >> (8 * at) & 0xff) * 10 + (int) (digits >> (8 * at + 8) & 0xff);
 }
 
 /* Four to seven digits; Postgres ends at 5874897. */
@@ -50,19 +74,34 @@ days_in_month(int year, int month)
 }
 
 /* Days since 1970-01-01 in the proleptic Gregorian calendar; year 0 is 1 BC. Counted from a first
- * of March, so that the leap day is the last of its year. */
+ * of March, so that the leap day is the last of its year, and from 4800 years before, so that
+ * nothing is negative. */
 static int64_t
 days_of(int year, int month, int day)
 {
-    int64_t y = month > 2 ? year : year - 1;
-    int64_t months = month > 2 ? month - 3 : month + 9; /* since March */
-    int64_t century = y >= 0 ? y / 100 : -((99 - y) / 100);
-    int64_t quad = y >= 0 ? y / 4 : -((3 - y) / 4);
-    int64_t four_centuries = y >= 0 ? y / 400 : -((399 - y) / 400);
-    int64_t leap_days = quad - century + four_centuries;
+    uint32_t y = (uint32_t) (year + 4800 - (month > 2 ? 0 : 1));
+    uint32_t months = (uint32_t) (month > 2 ? month - 3 : month + 9); /* since March */
+    uint32_t leap_days = y / 4 - y / 100 + y / 400;
 
-    /* 153 days are the five months March to July, and August to December again */
-    return y * 365 + leap_days + (153 * months + 2) / 5 + day - 1 - 719468;
+    /* 153 days are the five months March to July, and August to December again; 719468
+     * days before 1970 is March of year 0, and 1753164 = 12 * 146097 days before that our start */
+    return (int64_t) y * 365 + leap_days + (153 * months + 2) / 5 + day - 1 - 719468 - 1753164;
+}
+
+/* "2026-11-" and longer years. */
+static bool
+read_year_and_month(Cursor *cursor, int *out_year, int *out_month)
+{
+    uint64_t digits;
+
+    if (match_layout(cursor, 0x2d30302d30303030u, 0xff0000ff00000000u, &digits)) {
+        *out_year = pair_at(digits, 0) * 100 + pair_at(digits, 2);
+        *out_month = pair_at(digits, 5);
+        cursor->at += 8;
+        return true;
+    }
+    return read_year(cursor, out_year) && cursor_accept(cursor, '-') &&
+           read_pair(cursor, out_month) && cursor_accept(cursor, '-');
 }
 
 /* "2026-11-30"; the " BC" that may follow it or the time of day is told by `bc`. */
@@ -73,8 +112,7 @@ read_date(Cursor *cursor, bool bc, int64_t *out_days)
     int month;
     int day;
 
-    if (!read_year(cursor, &year) || !cursor_accept(cursor, '-') || !read_pair(cursor, &month) ||
-        !cursor_accept(cursor, '-') || !read_pair(cursor, &day))
+    if (!read_year_and_month(cursor, &year, &month) || !read_pair(cursor, &day))
         return false;
     if (bc)
         year = 1 - year;
@@ -101,6 +139,12 @@ is_infinity(Str text)
 
 /* --- The time of day ------------------------------------------------------------------------- */
 
+static int64_t
+seconds_of(int hours, int minutes, int seconds)
+{
+    return ((int64_t) hours * 60 + minutes) * 60 + seconds;
+}
+
 /* ".5" is 500000. */
 static bool
 read_fraction(Cursor *cursor, int64_t *out_us)
@@ -121,19 +165,22 @@ read_fraction(Cursor *cursor, int64_t *out_us)
 static bool
 read_time(Cursor *cursor, int64_t *out_us)
 {
-    int hours;
-    int minutes;
-    int seconds;
+    uint64_t digits;
     int64_t us = 0;
 
-    if (!read_pair(cursor, &hours) || !cursor_accept(cursor, ':') || !read_pair(cursor, &minutes) ||
-        !cursor_accept(cursor, ':') || !read_pair(cursor, &seconds))
+    if (!match_layout(cursor, 0x30303a30303a3030u, 0x0000ff0000ff0000u, &digits))
         return false;
+    cursor->at += 8;
+
+    int hours = pair_at(digits, 0);
+    int minutes = pair_at(digits, 3);
+    int seconds = pair_at(digits, 6);
+
     if (hours > 24 || minutes > 59 || seconds > 59)
         return false;
     if (cursor_accept(cursor, '.') && !read_fraction(cursor, &us))
         return false;
-    *out_us = ((int64_t) hours * 3600 + minutes * 60 + seconds) * US_PER_SECOND + us;
+    *out_us = seconds_of(hours, minutes, seconds) * US_PER_SECOND + us;
     return true;
 }
 
@@ -155,7 +202,7 @@ read_offset(Cursor *cursor, int64_t *out_us)
     if (hours > 15 || minutes > 59 || seconds > 59) /* MAX_TZDISP_HOUR */
         return false;
 
-    int64_t us = ((int64_t) hours * 3600 + minutes * 60 + seconds) * US_PER_SECOND;
+    int64_t us = seconds_of(hours, minutes, seconds) * US_PER_SECOND;
 
     *out_us = west ? -us : us;
     return true;

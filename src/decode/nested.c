@@ -184,12 +184,28 @@ nested_parse_vector(Column *column, Str text)
 
 /* --- hstore ---------------------------------------------------------------------------------- */
 
+/* What follows a key: =>"value" or =>NULL. */
+static const char *
+parse_map_value(Cursor *cursor, Column *value, Buf *token)
+{
+    Str text;
+
+    if (!cursor_accept(cursor, '=') || !cursor_accept(cursor, '>'))
+        return NOT_AN_HSTORE;
+    if (cursor_accept(cursor, '"'))
+        return read_quoted(cursor, false, token, &text) ? append_text(value, text) : NOT_AN_HSTORE;
+    if (cursor_left(cursor) < 4 || memcmp(cursor->at, "NULL", 4) != 0)
+        return NOT_AN_HSTORE;
+    cursor->at += 4;
+    column_append_null(value);
+    return NULL;
+}
+
 /* "key"=>"value" or "key"=>NULL: a row in both children, or none in either. */
 static const char *
 parse_pair(Cursor *cursor, Column *map, Buf *token)
 {
     Column *key = &map->children[0];
-    Column *value = &map->children[1];
     size_t start = key->rows;
     const char *reason;
     Str text;
@@ -199,15 +215,7 @@ parse_pair(Cursor *cursor, Column *map, Buf *token)
     reason = append_text(key, text);
     if (reason != NULL)
         return reason;
-    if (!cursor_accept(cursor, '=') || !cursor_accept(cursor, '>'))
-        reason = NOT_AN_HSTORE;
-    else if (cursor_accept(cursor, '"'))
-        reason =
-            read_quoted(cursor, false, token, &text) ? append_text(value, text) : NOT_AN_HSTORE;
-    else if (cursor_left(cursor) >= 4 && memcmp(cursor->at, "NULL", 4) == 0)
-        cursor->at += 4, column_append_null(value);
-    else
-        reason = NOT_AN_HSTORE;
+    reason = parse_map_value(cursor, &map->children[1], token);
     if (reason != NULL)
         column_truncate(key, start);
     return reason;

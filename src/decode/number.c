@@ -11,8 +11,13 @@
 #include "decode/powers_of_five.h"
 
 static const char *const NOT_A_NUMBER = "not a number";
+static const char *const TOO_FINE = "more fractional digits than the column's scale";
+static const char *const TOO_LARGE = "more digits than the column's precision";
 
 enum { FRACTION_MAX = 100000 }; /* digits; numeric itself has at most 16383 */
+
+/* Once per value: as calls these cost a third of all the time of a number. */
+#define HOT static inline __attribute__((always_inline))
 
 static bool
 is_digit(char c)
@@ -20,27 +25,98 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* --- Digits ---------------------------------------------------------------------------------- */
+
+enum { DIGITS_MAX = 19 }; /* so many always fit into 64 unsigned bits */
+
+static const uint64_t powers_of_ten[] = {1u,
+                                         10u,
+                                         100u,
+                                         1000u,
+                                         10000u,
+                                         100000u,
+                                         1000000u,
+                                         10000000u,
+                                         100000000u,
+                                         1000000000u,
+                                         10000000000u,
+                                         100000000000u,
+                                         1000000000000u,
+                                         10000000000000u,
+                                         100000000000000u,
+                                         1000000000000000u,
+                                         10000000000000000u,
+                                         100000000000000000u,
+                                         1000000000000000000u,
+                                         10000000000000000000u};
+
+/* A decimal number as digits * 10^exponent. */
+typedef struct Decimal {
+    uint64_t digits;
+    int significant; /* how many digits, from the first that is not zero on */
+    int exponent;
+    bool negative;
+    bool cut; /* more than DIGITS_MAX significant digits: `digits` is not all of it */
+} Decimal;
+
+/* The eight digits at p as a number, or false when one of them is none. All at once: neighbours
+ * join to pairs, pairs to fours, fours to eight. */
+static inline bool
+read_eight_digits(const char *p, uint64_t *out_value)
+{
+    uint64_t word = load_le64(p) ^ 0x3030303030303030u; /* '0' to '9' become 0 to 9, others more */
+
+    if (((word | (word + 0x7676767676767676u)) & 0x8080808080808080u) != 0)
+        return false;
+    word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ffu;
+    word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffffu;
+    *out_value = (word * 10000 + (word >> 32)) & 0x00000000ffffffffu;
+    return true;
+}
+
+/* The digits from *at on, behind those that decimal has. Returns how many there were. */
+HOT size_t
+read_digits(Str text, size_t *at, Decimal *decimal)
+{
+    const char *p = text.ptr + *at;
+    const char *end = text.ptr + text.len;
+    uint64_t digits = decimal->digits;
+    int significant = decimal->significant;
+    uint64_t eight;
+
+    while (digits == 0 && p < end && *p == '0')
+        p++;
+    while (significant <= DIGITS_MAX - 8 && end - p >= 8 && read_eight_digits(p, &eight)) {
+        digits = digits * 100000000 + eight;
+        significant += 8;
+        p += 8;
+    }
+    for (; p < end && is_digit(*p) && significant < DIGITS_MAX; p++, significant++)
+        digits = digits * 10 + (uint64_t) (*p - '0');
+    for (; p < end && is_digit(*p); p++)
+        decimal->cut = true;
+
+    size_t count = (size_t) (p - text.ptr) - *at;
+
+    decimal->digits = digits;
+    decimal->significant = significant;
+    *at += count;
+    return count;
+}
+
 /* --- Integers -------------------------------------------------------------------------------- */
 
 const char *
 number_parse_int64(Str text, int64_t *out_value)
 {
-    bool negative = text.len > 0 && text.ptr[0] == '-';
-    size_t at = negative ? 1 : 0;
-    uint64_t value = 0;
+    Decimal decimal = {.negative = text.len > 0 && text.ptr[0] == '-'};
+    size_t at = decimal.negative ? 1 : 0;
 
-    if (at == text.len)
+    if (read_digits(text, &at, &decimal) == 0 || at != text.len)
         return "not an integer";
-    for (size_t i = at; i < text.len; i++) {
-        if (!is_digit(text.ptr[i]))
-            return "not an integer";
-        if (i - at >= 19) /* 19 digits always fit into 64 unsigned bits */
-            return "out of range for 64-bit integers";
-        value = value * 10 + (uint64_t) (text.ptr[i] - '0');
-    }
-    if (value > (uint64_t) INT64_MAX + (negative ? 1 : 0))
+    if (decimal.cut || decimal.digits > (uint64_t) INT64_MAX + (decimal.negative ? 1 : 0))
         return "out of range for 64-bit integers";
-    *out_value = (int64_t) (negative ? 0 - value : value);
+    *out_value = (int64_t) (decimal.negative ? 0 - decimal.digits : decimal.digits);
     return NULL;
 }
 
@@ -59,56 +135,6 @@ number_parse_int32(Str text, int32_t *out_value)
 }
 
 /* --- Floating point -------------------------------------------------------------------------- */
-
-/* A decimal number as digits * 10^exponent. */
-typedef struct Decimal {
-    uint64_t digits;
-    int exponent;
-    bool negative;
-    bool cut; /* more than 19 significant digits: `digits` is not all of it */
-} Decimal;
-
-/* The eight digits at p as a number, or false when one of them is none. All eight at once: first
- * pairs, then fours, then all. */
-static inline bool
-read_eight_digits(const char *p, uint32_t *out)
-{
-    uint64_t word = load_le64(p) - 0x3030303030303030u;
-
-    if (((word | (word + 0x7676767676767676u)) & 0x8080808080808080u) != 0)
-        return false;
-    word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ffu;
-    word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffffu;
-    *out = (uint32_t) (word * 10000 + (word >> 32));
-    return true;
-}
-
-/* Digits from *at on into decimal->digits. Returns how many there were. */
-static size_t
-read_digits(Str text, size_t *at, Decimal *decimal, size_t *significant)
-{
-    size_t start = *at;
-    uint32_t eight;
-
-    for (;;) {
-        if (*significant <= 11 && text.len - *at >= 8 &&
-            read_eight_digits(text.ptr + *at, &eight)) {
-            decimal->digits = decimal->digits * 100000000 + eight;
-            *significant += decimal->digits != 0 ? 8 : 0;
-            *at += 8;
-            continue;
-        }
-        if (*at == text.len || !is_digit(text.ptr[*at]))
-            return *at - start;
-        if (*significant < 19) {
-            decimal->digits = decimal->digits * 10 + (uint64_t) (text.ptr[*at] - '0');
-            *significant += decimal->digits != 0 ? 1 : 0;
-        } else {
-            decimal->cut = true;
-        }
-        (*at)++;
-    }
-}
 
 /* "e+20", "e-07". */
 static bool
@@ -131,11 +157,10 @@ read_exponent(Str text, size_t *at, int *out_exponent)
     return *at > start;
 }
 
-static bool
+HOT bool
 read_decimal(Str text, Decimal *out)
 {
     Decimal decimal = {0};
-    size_t significant = 0;
     size_t at = 0;
     size_t fraction = 0;
 
@@ -144,11 +169,11 @@ read_decimal(Str text, Decimal *out)
         at++;
     }
 
-    size_t count = read_digits(text, &at, &decimal, &significant);
+    size_t count = read_digits(text, &at, &decimal);
 
     if (at < text.len && text.ptr[at] == '.') {
         at++;
-        fraction = read_digits(text, &at, &decimal, &significant);
+        fraction = read_digits(text, &at, &decimal);
     }
     if (count + fraction == 0 || fraction > FRACTION_MAX)
         return false;
@@ -167,7 +192,7 @@ read_decimal(Str text, Decimal *out)
  * less than 2. Below the `bits` that are kept lies a rest of the product; unless the halfway point
  * is less than 2 above the rest, or is the rest, cutting cannot have changed the side.
  * (The idea is Clinger's and Lemire's, see "Number Parsing at a Gigabyte per Second", 2021.) */
-static bool
+HOT bool
 scale_by_power(const Decimal *decimal, int bits, uint64_t *out_fraction, int *out_exponent)
 {
     int q = decimal->exponent;
@@ -222,10 +247,11 @@ assemble(uint64_t fraction, int bits, int exponent)
 
 /* What the fast way leaves: subnormals, far exponents, more than 19 digits, halfway cases. */
 static const char *
-parse_slowly(Str text, double *out_double, float *out_float)
+parse_slowly(Str text, bool single, double *out_value)
 {
     AUTO_BUF Buf copy = {0};
     char *end = NULL;
+    double value;
 
     buf_str(&copy, text);
 
@@ -233,16 +259,13 @@ parse_slowly(Str text, double *out_double, float *out_float)
     /* No memory behind it in glibc, and nothing global changes. */
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
 
-    if (out_double != NULL)
-        *out_double = strtod_l(start, &end, locale);
-    else
-        *out_float = strtof_l(start, &end, locale);
+    value = single ? (double) strtof_l(start, &end, locale) : strtod_l(start, &end, locale);
     freelocale(locale);
-
-    double value = out_double != NULL ? *out_double : (double) *out_float;
-
     assert(end == start + text.len); /* read_decimal() accepted it */
-    return isinf(value) ? "out of range for floating point" : NULL;
+    if (isinf(value))
+        return "out of range for floating point";
+    *out_value = value;
+    return NULL;
 }
 
 static const char *
@@ -281,8 +304,33 @@ number_parse_float64(Str text, double *out_value)
     } else if (decimal.digits != 0 && scale_by_power(&decimal, 53, &fraction, &exponent)) {
         value = assemble(fraction, 53, exponent);
     } else {
-        return parse_slowly(text, out_value, NULL);
+        return parse_slowly(text, false, out_value);
     }
+    *out_value = decimal.negative ? -value : value;
+    return NULL;
+}
+
+/* Straight to 24 bits: by way of a rounded double it would be rounded twice. */
+static const char *
+parse_single(Str text, double *out_value)
+{
+    Decimal decimal;
+    uint64_t fraction;
+    int exponent;
+
+    if (!read_decimal(text, &decimal))
+        return parse_special(text, out_value);
+    if (decimal.digits == 0) {
+        *out_value = decimal.negative ? -0.0 : 0.0;
+        return NULL;
+    }
+    /* well inside the normal range, 10^-37 to 10^38, nothing is rounded again */
+    if (decimal.exponent < -37 || decimal.exponent > 18 ||
+        !scale_by_power(&decimal, 24, &fraction, &exponent))
+        return parse_slowly(text, true, out_value);
+
+    double value = assemble(fraction, 24, exponent);
+
     *out_value = decimal.negative ? -value : value;
     return NULL;
 }
@@ -290,29 +338,12 @@ number_parse_float64(Str text, double *out_value)
 const char *
 number_parse_float32(Str text, float *out_value)
 {
-    Decimal decimal;
-    uint64_t fraction;
-    int exponent;
     double value = 0;
+    const char *reason = parse_single(text, &value);
 
-    if (!read_decimal(text, &decimal)) {
-        const char *reason = parse_special(text, &value);
-
-        *out_value = (float) value;
-        return reason;
-    }
-    /* Straight to 24 bits: by way of double it would be rounded twice. Exponents well inside the
-     * normal range (10^-38 to 10^38) only, so that nothing is rounded again. */
-    if (decimal.digits == 0 && !decimal.cut) {
-        *out_value = decimal.negative ? -0.0F : 0.0F;
-        return NULL;
-    }
-    if (decimal.exponent < -37 || decimal.exponent > 18 ||
-        !scale_by_power(&decimal, 24, &fraction, &exponent))
-        return parse_slowly(text, NULL, out_value);
-    value = assemble(fraction, 24, exponent);
-    *out_value = (float) (decimal.negative ? -value : value);
-    return NULL;
+    if (reason == NULL)
+        *out_value = (float) value; /* exactly */
+    return reason;
 }
 
 /* --- Decimals -------------------------------------------------------------------------------- */
@@ -320,29 +351,9 @@ number_parse_float32(Str text, float *out_value)
 static unsigned __int128
 power_of_ten(int n)
 {
-    static const uint64_t small[] = {1u,
-                                     10u,
-                                     100u,
-                                     1000u,
-                                     10000u,
-                                     100000u,
-                                     1000000u,
-                                     10000000u,
-                                     100000000u,
-                                     1000000000u,
-                                     10000000000u,
-                                     100000000000u,
-                                     1000000000000u,
-                                     10000000000000u,
-                                     100000000000000u,
-                                     1000000000000000u,
-                                     10000000000000000u,
-                                     100000000000000000u,
-                                     1000000000000000000u,
-                                     10000000000000000000u};
-
     assert(n >= 0 && n <= 38);
-    return n <= 19 ? small[n] : (unsigned __int128) small[19] * small[n - 19];
+    return n <= 19 ? powers_of_ten[n]
+                   : (unsigned __int128) powers_of_ten[19] * powers_of_ten[n - 19];
 }
 
 static const char *
@@ -355,46 +366,89 @@ why_not_decimal(Str text)
     return NOT_A_NUMBER;
 }
 
-const char *
-number_parse_decimal(Str text, int precision, int scale, __int128 *out_value)
+/* Digit by digit: for more digits than 64 bits hold. */
+static const char *
+parse_long_decimal(Str text, int precision, int scale, unsigned __int128 *out_value)
 {
-    bool negative = text.len > 0 && text.ptr[0] == '-';
-    size_t at = negative ? 1 : 0;
     unsigned __int128 value = 0;
     int digits = 0;    /* significant ones */
-    int fraction = -1; /* digits after the point, -1: no point yet */
-    bool any = false;
+    int fraction = -1; /* digits behind the point, -1: no point yet */
 
-    for (; at < text.len; at++) {
+    for (size_t at = 0; at < text.len; at++) {
         char c = text.ptr[at];
 
-        if (c == '.' && fraction < 0) {
+        if (c == '.') {
             fraction = 0;
             continue;
         }
-        if (!is_digit(c))
-            return why_not_decimal(text);
-        any = true;
         if (fraction >= scale) {
             if (c != '0')
-                return "more fractional digits than the column's scale";
+                return TOO_FINE;
             continue;
         }
         if (fraction >= 0)
             fraction++;
         value = value * 10 + (unsigned) (c - '0');
         if (value != 0 && ++digits > 38)
-            return "more digits than the column's precision";
+            return TOO_LARGE;
     }
-    if (!any)
-        return why_not_decimal(text);
 
     int missing = scale - (fraction < 0 ? 0 : fraction);
 
-    if (value != 0 && digits + missing > precision)
-        return "more digits than the column's precision";
-    value *= power_of_ten(value == 0 ? 0 : missing);
-    *out_value = negative ? -(__int128) value : (__int128) value;
+    if (digits + missing > precision)
+        return TOO_LARGE;
+    *out_value = value * power_of_ten(missing);
+    return NULL;
+}
+
+/* digits * 10^-fraction in units of 10^-scale. */
+static const char *
+rescale(const Decimal *decimal, int fraction, int precision, int scale,
+        unsigned __int128 *out_value)
+{
+    uint64_t digits = decimal->digits;
+
+    if (digits == 0) {
+        *out_value = 0;
+        return NULL;
+    }
+    for (; fraction > scale; fraction--, digits /= 10)
+        if (digits % 10 != 0)
+            return TOO_FINE;
+
+    int missing = scale - fraction;
+
+    if (missing > precision || digits >= power_of_ten(precision - missing))
+        return TOO_LARGE;
+    *out_value = digits * power_of_ten(missing);
+    return NULL;
+}
+
+const char *
+number_parse_decimal(Str text, int precision, int scale, __int128 *out_value)
+{
+    Decimal decimal = {.negative = text.len > 0 && text.ptr[0] == '-'};
+    size_t at = decimal.negative ? 1 : 0;
+    size_t start = at;
+    unsigned __int128 value = 0;
+    size_t count = read_digits(text, &at, &decimal);
+    size_t fraction = 0;
+
+    if (at < text.len && text.ptr[at] == '.') {
+        at++;
+        fraction = read_digits(text, &at, &decimal);
+    }
+    if (at != text.len || count + fraction == 0 || fraction > FRACTION_MAX)
+        return why_not_decimal(text);
+
+    const char *reason =
+        decimal.cut ? parse_long_decimal((Str){.ptr = text.ptr + start, .len = text.len - start},
+                                         precision, scale, &value)
+                    : rescale(&decimal, (int) fraction, precision, scale, &value);
+
+    if (reason != NULL)
+        return reason;
+    *out_value = decimal.negative ? -(__int128) value : (__int128) value;
     return NULL;
 }
 

@@ -215,6 +215,12 @@ read_truncate(Reader *reader, Arena *arena, Message *out)
         out->truncate.relids[i] = read_u32(reader);
 }
 
+static bool
+is_identity(char c)
+{
+    return c == 'd' || c == 'n' || c == 'f' || c == 'i';
+}
+
 static void
 read_relation(Reader *reader, Arena *arena, Message *out)
 {
@@ -222,7 +228,7 @@ read_relation(Reader *reader, Arena *arena, Message *out)
     out->relation.schema_name = read_namespace(reader);
     out->relation.table_name = read_cstring(reader);
     out->relation.identity = (char) read_u8(reader);
-    if (reader->wrong == NULL && memchr("dnfi", out->relation.identity, 4) == NULL)
+    if (reader->wrong == NULL && !is_identity(out->relation.identity))
         fail_read(reader, "has an unknown replica identity");
 
     /* flags, an empty name, type, typmod */

@@ -409,11 +409,11 @@ put_json_text(JsonWriter *json, const ValueVector *values, size_t row)
 
     value_text(values, row, &text);
     if (kind == DUCK_BOOL)
-        json_bool(json, ((const bool *) values->data)[row]);
+        jw_bool(json, ((const bool *) values->data)[row]);
     else if (kind == DUCK_JSON || (kind >= DUCK_INT8 && kind <= DUCK_DECIMAL && is_finite))
-        json_raw(json, buf_view(&text));
+        jw_raw(json, buf_view(&text));
     else
-        json_str(json, buf_view(&text));
+        jw_str(json, buf_view(&text));
 }
 
 /* A map as an object; duckdb's maps are lists of structs (key, value). */
@@ -428,14 +428,14 @@ put_json_map(JsonWriter *json, const ValueVector *values, size_t row)
         value_vector(&values->type->children[1], duckdb_struct_vector_get_child(pairs, 1));
     AUTO_BUF Buf key = {0};
 
-    json_object(json);
+    jw_object(json);
     for (size_t i = entry.offset; i < entry.offset + entry.length; i++) {
         buf_reset(&key);
         value_text(&keys, i, &key);
-        json_key_str(json, buf_view(&key));
+        jw_key_str(json, buf_view(&key));
         put_json(json, &items, i);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 static void
@@ -445,23 +445,23 @@ put_json_list(JsonWriter *json, const ValueVector *values, size_t row)
     size_t count;
     ValueVector elements = value_elements(values, row, &first, &count);
 
-    json_array(json);
+    jw_array(json);
     for (size_t i = 0; i < count; i++)
         put_json(json, &elements, first + i);
-    json_end(json);
+    jw_end(json);
 }
 
 static void
 put_json_struct(JsonWriter *json, const ValueVector *values, size_t row)
 {
-    json_object(json);
+    jw_object(json);
     for (int i = 0; i < values->type->child_count; i++) {
         ValueVector member = struct_member(values, i);
 
-        json_key_str(json, values->type->names[i]);
+        jw_key_str(json, values->type->names[i]);
         put_json(json, &member, row);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 static void
@@ -470,7 +470,7 @@ put_json(JsonWriter *json, const ValueVector *values, size_t row)
     DuckKind kind = values->type->kind;
 
     if (value_is_null(values, row))
-        json_null(json);
+        jw_null(json);
     else if (kind == DUCK_MAP)
         put_json_map(json, values, row);
     else if (kind == DUCK_LIST || kind == DUCK_ARRAY)
@@ -493,7 +493,7 @@ put_nested(Buf *out, const ValueVector *values, size_t row)
         put_record(out, values, row);
         return;
     case DUCK_MAP:
-        json_begin(&json, out);
+        jw_begin(&json, out);
         put_json_map(&json, values, row);
         return;
     default:

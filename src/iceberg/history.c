@@ -66,16 +66,16 @@ thin_snapshot_log(TableMetadata *out)
 static void
 write_live_items(JsonWriter *json, Arena *arena, const TableMetadata *out, const JsonNode *items)
 {
-    json_array(json);
+    jw_array(json);
     for (size_t i = 0; i < node_count(items); i++) {
         const JsonNode *item = node_at(items, i);
         int64_t id;
 
         if (!node_to_int64(node_get(item, "snapshot-id"), &id) ||
             metadata_find_snapshot(out, id) != NULL)
-            json_raw(json, node_text(arena, item));
+            jw_raw(json, node_text(arena, item));
     }
-    json_end(json);
+    jw_end(json);
 }
 
 static void
@@ -91,16 +91,16 @@ thin_statistics(Arena *arena, TableMetadata *out)
 
     if (out->rest.ptr == NULL || !node_parse(out->rest, &root, &err))
         return;
-    json_begin(&json, &text);
-    json_object(&json);
+    jw_begin(&json, &text);
+    jw_object(&json);
     while (node_next(root, &cursor, &key, &value)) {
-        json_key_str(&json, key);
+        jw_key_str(&json, key);
         if (str_eqc(key, "statistics") || str_eqc(key, "partition-statistics"))
             write_live_items(&json, arena, out, value);
         else
-            json_raw(&json, node_text(arena, value));
+            jw_raw(&json, node_text(arena, value));
     }
-    json_end(&json);
+    jw_end(&json);
     out->rest = arena_str(arena, buf_view(&text));
 }
 
@@ -118,16 +118,16 @@ move_ref(Arena *arena, Str ref_json, int64_t snapshot_id)
     bool ok = node_parse(ref_json, &root, &err);
 
     assert(ok);
-    json_begin(&json, &text);
-    json_object(&json);
+    jw_begin(&json, &text);
+    jw_object(&json);
     while (node_next(root, &cursor, &key, &value)) {
-        json_key_str(&json, key);
+        jw_key_str(&json, key);
         if (str_eqc(key, "snapshot-id"))
-            json_int(&json, snapshot_id);
+            jw_int(&json, snapshot_id);
         else
-            json_raw(&json, node_text(arena, value));
+            jw_raw(&json, node_text(arena, value));
     }
-    json_end(&json);
+    jw_end(&json);
     return arena_str(arena, buf_view(&text));
 }
 

@@ -49,37 +49,37 @@ put_runs(const Index *index, JsonWriter *json)
 {
     char seed[20];
 
-    json_array(json);
+    jw_array(json);
     for (size_t i = 0; i < index_run_count(index); i++) {
         const IndexRun *run = index_run_at(index, i);
 
         snprintf(seed, sizeof seed, "%016" PRIx64, run->run->seed);
-        json_array(json);
-        json_int(json, (int64_t) run->number);
-        json_cstr(json, seed);
-        json_end(json);
+        jw_array(json);
+        jw_int(json, (int64_t) run->number);
+        jw_cstr(json, seed);
+        jw_end(json);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 /* Those of the recent entries are in the journal. */
 static void
 put_files(const Index *index, JsonWriter *json)
 {
-    json_array(json);
+    jw_array(json);
     for (size_t i = 0; i < index_file_count(index); i++) {
         const IndexFile *file = index_file_at(index, i);
 
         if (file->recent)
             continue;
-        json_array(json);
-        json_int(json, file->ordinal);
-        json_int(json, file->rows);
-        json_int(json, file->run == NULL ? 0 : (int64_t) file->run->number);
-        json_str(json, file->name);
-        json_end(json);
+        jw_array(json);
+        jw_int(json, file->ordinal);
+        jw_int(json, file->rows);
+        jw_int(json, file->run == NULL ? 0 : (int64_t) file->run->number);
+        jw_str(json, file->name);
+        jw_end(json);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 static void
@@ -88,23 +88,23 @@ put_state(const Index *index, Buf *out)
     AUTO_BUF Buf body = {0};
     JsonWriter json;
 
-    json_begin(&json, &body);
-    json_object(&json);
-    json_key(&json, "version");
-    json_int(&json, STATE_VERSION);
-    json_key(&json, "table");
-    json_cstr(&json, index->table_uuid);
-    json_key(&json, "next_file");
-    json_int(&json, index->next_file);
-    json_key(&json, "next_number");
-    json_int(&json, (int64_t) index->next_number);
-    json_key(&json, "journal");
-    json_int(&json, (int64_t) index->journal.number);
-    json_key(&json, "runs");
+    jw_begin(&json, &body);
+    jw_object(&json);
+    jw_key(&json, "version");
+    jw_int(&json, STATE_VERSION);
+    jw_key(&json, "table");
+    jw_cstr(&json, index->table_uuid);
+    jw_key(&json, "next_file");
+    jw_int(&json, index->next_file);
+    jw_key(&json, "next_number");
+    jw_int(&json, (int64_t) index->next_number);
+    jw_key(&json, "journal");
+    jw_int(&json, (int64_t) index->journal.number);
+    jw_key(&json, "runs");
     put_runs(index, &json);
-    json_key(&json, "files");
+    jw_key(&json, "files");
     put_files(index, &json);
-    json_end(&json);
+    jw_end(&json);
 
     AUTO_BUF Buf rest = {0};
 

@@ -164,13 +164,13 @@ put_partition_record(Buf *out, const PartitionSpec *spec, const ResultType *type
 
         partition_avro_name(spec->fields[i].name, &name);
         buf_cstr(out, i == 0 ? "{\"name\":" : ",{\"name\":");
-        json_put_string(out, buf_view(&name));
+        jw_put_string(out, buf_view(&name));
         buf_cstr(out, ",\"type\":");
         partition_avro_type(&types[i], spec->fields[i].field_id, out);
         buf_printf(out, ",\"default\":null,\"field-id\":%d", spec->fields[i].field_id);
         if (!str_eq(buf_view(&name), spec->fields[i].name)) {
             buf_cstr(out, ",\"iceberg-field-name\":");
-            json_put_string(out, spec->fields[i].name);
+            jw_put_string(out, spec->fields[i].name);
         }
         buf_byte(out, '}');
     }

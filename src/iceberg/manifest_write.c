@@ -252,9 +252,9 @@ begin_file(OcfWriter *ocf, Buf *out, const ManifestHeader *header, Str avro_sche
     snprintf(schema_id, sizeof schema_id, "%d", header->schema->schema_id);
     snprintf(spec_id, sizeof spec_id, "%d", header->spec->spec_id);
     snprintf(version, sizeof version, "%d", header->format_version);
-    json_begin(&json, &schema);
+    jw_begin(&json, &schema);
     iceberg_schema_write(&json, header->schema);
-    json_begin(&json, &spec);
+    jw_begin(&json, &spec);
     partition_fields_write(&json, header->spec);
 
     const OcfMeta meta[] = {

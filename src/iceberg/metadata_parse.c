@@ -44,15 +44,15 @@ collect_rest(Arena *arena, const JsonNode *root)
     const JsonNode *value;
     Str key;
 
-    json_begin(&json, &out);
-    json_object(&json);
+    jw_begin(&json, &out);
+    jw_object(&json);
     while (node_next(root, &cursor, &key, &value)) {
         if (is_modelled(key))
             continue;
-        json_key_str(&json, key);
-        json_raw(&json, node_text(arena, value));
+        jw_key_str(&json, key);
+        jw_raw(&json, node_text(arena, value));
     }
-    json_end(&json);
+    jw_end(&json);
     return arena_str(arena, buf_view(&out));
 }
 

@@ -5,88 +5,88 @@
 static void
 put_int(JsonWriter *json, const char *key, int64_t n)
 {
-    json_key(json, key);
-    json_int(json, n);
+    jw_key(json, key);
+    jw_int(json, n);
 }
 
 static void
 put_str(JsonWriter *json, const char *key, Str s)
 {
-    json_key(json, key);
-    json_str(json, s);
+    jw_key(json, key);
+    jw_str(json, s);
 }
 
 static void
 put_properties(JsonWriter *json, const char *key, const PropertyList *list)
 {
-    json_key(json, key);
-    json_object(json);
+    jw_key(json, key);
+    jw_object(json);
     for (size_t i = 0; i < list->count; i++) {
-        json_key_str(json, list->items[i].key);
-        json_str(json, list->items[i].value);
+        jw_key_str(json, list->items[i].key);
+        jw_str(json, list->items[i].value);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 static void
 put_schemas(JsonWriter *json, const TableMetadata *metadata)
 {
     put_int(json, "current-schema-id", metadata->current_schema_id);
-    json_key(json, "schemas");
-    json_array(json);
+    jw_key(json, "schemas");
+    jw_array(json);
     for (size_t i = 0; i < metadata->schema_count; i++)
         iceberg_schema_write(json, &metadata->schemas[i]);
-    json_end(json);
+    jw_end(json);
 }
 
 static void
 put_specs(JsonWriter *json, const TableMetadata *metadata)
 {
     put_int(json, "default-spec-id", metadata->default_spec_id);
-    json_key(json, "partition-specs");
-    json_array(json);
+    jw_key(json, "partition-specs");
+    jw_array(json);
     for (size_t i = 0; i < metadata->spec_count; i++) {
         const PartitionSpec *spec = &metadata->specs[i];
 
         if (spec->json.ptr != NULL) {
-            json_raw(json, spec->json);
+            jw_raw(json, spec->json);
             continue;
         }
-        json_object(json);
+        jw_object(json);
         put_int(json, "spec-id", spec->spec_id);
-        json_key(json, "fields");
+        jw_key(json, "fields");
         partition_fields_write(json, spec);
-        json_end(json);
+        jw_end(json);
     }
-    json_end(json);
+    jw_end(json);
     put_int(json, "last-partition-id", metadata->last_partition_id);
 }
 
 void
 partition_fields_write(JsonWriter *json, const PartitionSpec *spec)
 {
-    json_array(json);
+    jw_array(json);
     for (int i = 0; i < spec->field_count; i++) {
         const PartitionField *field = &spec->fields[i];
 
-        json_object(json);
+        jw_object(json);
         put_str(json, "name", field->name);
         put_str(json, "transform", field->transform);
         put_int(json, "source-id", field->source_id);
         put_int(json, "field-id", field->field_id);
-        json_end(json);
+        jw_end(json);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 static void
 put_snapshot(JsonWriter *json, const Snapshot *snapshot)
 {
     if (snapshot->json.ptr != NULL) {
-        json_raw(json, snapshot->json);
+        jw_raw(json, snapshot->json);
         return;
     }
-    json_object(json);
+    jw_object(json);
     put_int(json, "sequence-number", snapshot->sequence_number);
     put_int(json, "snapshot-id", snapshot->snapshot_id);
     if (snapshot->parent_id != 0)
@@ -96,60 +96,60 @@ put_snapshot(JsonWriter *json, const Snapshot *snapshot)
     put_str(json, "manifest-list", snapshot->manifest_list);
     if (snapshot->schema_id >= 0)
         put_int(json, "schema-id", snapshot->schema_id);
-    json_end(json);
+    jw_end(json);
 }
 
 /* Without a snapshot Java writes -1 up to version 2 and null after; every reader takes both. */
 static void
 put_current_snapshot(JsonWriter *json, const TableMetadata *metadata)
 {
-    json_key(json, "current-snapshot-id");
+    jw_key(json, "current-snapshot-id");
     if (metadata->current_snapshot_id != 0)
-        json_int(json, metadata->current_snapshot_id);
+        jw_int(json, metadata->current_snapshot_id);
     else if (metadata->format_version < 3)
-        json_int(json, -1);
+        jw_int(json, -1);
     else
-        json_null(json);
+        jw_null(json);
 }
 
 static void
 put_snapshots(JsonWriter *json, const TableMetadata *metadata)
 {
-    json_key(json, "refs");
-    json_object(json);
+    jw_key(json, "refs");
+    jw_object(json);
     for (size_t i = 0; i < metadata->ref_count; i++) {
-        json_key_str(json, metadata->refs[i].name);
-        json_raw(json, metadata->refs[i].json);
+        jw_key_str(json, metadata->refs[i].name);
+        jw_raw(json, metadata->refs[i].json);
     }
-    json_end(json);
-    json_key(json, "snapshots");
-    json_array(json);
+    jw_end(json);
+    jw_key(json, "snapshots");
+    jw_array(json);
     for (size_t i = 0; i < metadata->snapshot_count; i++)
         put_snapshot(json, &metadata->snapshots[i]);
-    json_end(json);
+    jw_end(json);
 }
 
 static void
 put_logs(JsonWriter *json, const TableMetadata *metadata)
 {
-    json_key(json, "snapshot-log");
-    json_array(json);
+    jw_key(json, "snapshot-log");
+    jw_array(json);
     for (size_t i = 0; i < metadata->snapshot_log_count; i++) {
-        json_object(json);
+        jw_object(json);
         put_int(json, "timestamp-ms", metadata->snapshot_log[i].timestamp_ms);
         put_int(json, "snapshot-id", metadata->snapshot_log[i].snapshot_id);
-        json_end(json);
+        jw_end(json);
     }
-    json_end(json);
-    json_key(json, "metadata-log");
-    json_array(json);
+    jw_end(json);
+    jw_key(json, "metadata-log");
+    jw_array(json);
     for (size_t i = 0; i < metadata->metadata_log_count; i++) {
-        json_object(json);
+        jw_object(json);
         put_int(json, "timestamp-ms", metadata->metadata_log[i].timestamp_ms);
         put_str(json, "metadata-file", metadata->metadata_log[i].file);
-        json_end(json);
+        jw_end(json);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 /* Where a member of `rest` belongs in the order of Java's keys. */
@@ -174,15 +174,15 @@ put_rest(JsonWriter *json, const JsonNode *rest, RestPlace place)
     /* version 1 may lack what version 2 wants */
     if (place == REST_SORT_ORDERS && node_get(rest, "sort-orders") == NULL) {
         put_int(json, "default-sort-order-id", 0);
-        json_key(json, "sort-orders");
-        json_raw(json, STR("[{\"order-id\":0,\"fields\":[]}]"));
+        jw_key(json, "sort-orders");
+        jw_raw(json, STR("[{\"order-id\":0,\"fields\":[]}]"));
         return;
     }
     while (node_next(rest, &cursor, &key, &value)) {
         if (rest_place(key) != place)
             continue;
-        json_key_str(json, key);
-        json_raw(json, node_text(arena, value));
+        jw_key_str(json, key);
+        jw_raw(json, node_text(arena, value));
     }
 }
 
@@ -195,8 +195,8 @@ metadata_write(const TableMetadata *metadata, Buf *out)
     bool ok = node_parse(metadata->rest.ptr == NULL ? STR("{}") : metadata->rest, &rest, &err);
 
     assert(ok); /* made by metadata_create or metadata_parse */
-    json_begin(&json, out);
-    json_object(&json);
+    jw_begin(&json, out);
+    jw_object(&json);
     put_int(&json, "format-version", metadata->format_version < 2 ? 2 : metadata->format_version);
     put_str(&json, "table-uuid", metadata->table_uuid);
     put_str(&json, "location", metadata->location);
@@ -212,5 +212,5 @@ metadata_write(const TableMetadata *metadata, Buf *out)
     put_snapshots(&json, metadata);
     put_rest(&json, rest, REST_OTHERS);
     put_logs(&json, metadata);
-    json_end(&json);
+    jw_end(&json);
 }

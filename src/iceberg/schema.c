@@ -69,25 +69,25 @@ static void write_type(JsonWriter *json, const Type *type, int level);
 static void
 write_fields(JsonWriter *json, const Field *fields, int count, const char *const *docs, int level)
 {
-    json_key(json, "fields");
-    json_array(json);
+    jw_key(json, "fields");
+    jw_array(json);
     for (int i = 0; i < count; i++) {
-        json_object(json);
-        json_key(json, "id");
-        json_int(json, fields[i].id);
-        json_key(json, "name");
-        json_str(json, fields[i].name);
-        json_key(json, "required");
-        json_bool(json, fields[i].required);
-        json_key(json, "type");
+        jw_object(json);
+        jw_key(json, "id");
+        jw_int(json, fields[i].id);
+        jw_key(json, "name");
+        jw_str(json, fields[i].name);
+        jw_key(json, "required");
+        jw_bool(json, fields[i].required);
+        jw_key(json, "type");
         write_type(json, fields[i].type, level + 1);
         if (docs != NULL && docs[i] != NULL) {
-            json_key(json, "doc");
-            json_cstr(json, docs[i]);
+            jw_key(json, "doc");
+            jw_cstr(json, docs[i]);
         }
-        json_end(json);
+        jw_end(json);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 /* "element-id", "element", "element-required"; for a map's key the last is implied. */
@@ -97,15 +97,15 @@ write_part(JsonWriter *json, const char *part, const Field *field, int level)
     char key[32];
 
     snprintf(key, sizeof key, "%s-id", part);
-    json_key(json, key);
-    json_int(json, field->id);
-    json_key(json, part);
+    jw_key(json, key);
+    jw_int(json, field->id);
+    jw_key(json, part);
     write_type(json, field->type, level + 1);
     if (strcmp(part, "key") == 0)
         return;
     snprintf(key, sizeof key, "%s-required", part);
-    json_key(json, key);
-    json_bool(json, field->required);
+    jw_key(json, key);
+    jw_bool(json, field->required);
 }
 
 /* Recursion follows a type, at most TYPE_DEPTH_MAX levels. */
@@ -117,46 +117,46 @@ write_type(JsonWriter *json, const Type *type, int level)
         AUTO_BUF Buf name = {0};
 
         type_iceberg_name(type, &name);
-        json_str(json, buf_view(&name));
+        jw_str(json, buf_view(&name));
         return;
     }
-    json_object(json);
-    json_key(json, "type");
+    jw_object(json);
+    jw_key(json, "type");
     if (type->kind == TYPE_LIST) {
-        json_cstr(json, "list");
+        jw_cstr(json, "list");
         write_part(json, "element", &type->fields[0], level);
     } else if (type->kind == TYPE_MAP) {
-        json_cstr(json, "map");
+        jw_cstr(json, "map");
         write_part(json, "key", &type->fields[0], level);
         write_part(json, "value", &type->fields[1], level);
     } else {
-        json_cstr(json, "struct");
+        jw_cstr(json, "struct");
         write_fields(json, type->fields, type->field_count, NULL, level);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 void
 iceberg_schema_write(JsonWriter *json, const IcebergSchema *schema)
 {
     if (schema->json.ptr != NULL) {
-        json_raw(json, schema->json);
+        jw_raw(json, schema->json);
         return;
     }
-    json_object(json);
-    json_key(json, "type");
-    json_cstr(json, "struct");
-    json_key(json, "schema-id");
-    json_int(json, schema->schema_id);
+    jw_object(json);
+    jw_key(json, "type");
+    jw_cstr(json, "struct");
+    jw_key(json, "schema-id");
+    jw_int(json, schema->schema_id);
     if (schema->identifier_count > 0) {
-        json_key(json, "identifier-field-ids");
-        json_array(json);
+        jw_key(json, "identifier-field-ids");
+        jw_array(json);
         for (int i = 0; i < schema->identifier_count; i++)
-            json_int(json, schema->identifiers[i]);
-        json_end(json);
+            jw_int(json, schema->identifiers[i]);
+        jw_end(json);
     }
     write_fields(json, schema->fields, schema->field_count, schema->docs, 0);
-    json_end(json);
+    jw_end(json);
 }
 
 /* --- Looking up ---------------------------------------------------------------------------- */

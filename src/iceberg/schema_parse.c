@@ -241,7 +241,7 @@ find_type_node(const JsonNode *type, int field_id, int level)
     const JsonNode *found = NULL;
     int id;
 
-    if (level > TYPE_DEPTH_MAX)
+    if (level > TYPE_DEPTH_MAX || !node_is_object(type))
         return NULL;
     for (size_t i = 0; i < node_count(node_get(type, "fields")) && found == NULL; i++) {
         const JsonNode *field = node_at(node_get(type, "fields"), i);

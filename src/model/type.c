@@ -114,7 +114,9 @@ new_list(Arena *arena, const Type *element, char delimiter)
 {
     Type *type = new_type(arena, TYPE_LIST, 1);
 
-    type->delimiter = delimiter == '\0' ? ',' : delimiter;
+    type->delimiter = delimiter;
+    if (delimiter == '\0')
+        type->delimiter = ',';
     type->fields[0] = (Field){.name = STR("element"), .type = element};
     return type;
 }

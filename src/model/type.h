@@ -79,14 +79,14 @@ typedef struct PgMember {
 
 struct PgType {
     uint32_t oid;
-    Str name;           /* pg_type.typname, e.g. "int4", "hstore" */
-    char typtype;       /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
-    char delimiter;     /* pg_type.typdelim of the element, for arrays */
-    bool is_array;      /* true array type (typsubscript = array_subscript_handler / typlen -1) */
     int32_t typmod;     /* domains: the base type's typmod */
+    Str name;           /* pg_type.typname, e.g. "int4", "hstore" */
     const PgType *base; /* arrays: the element; domains: the base type */
-    int member_count;   /* composites */
-    PgMember *members;
+    PgMember *members;  /* composites */
+    int member_count;
+    char typtype;   /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
+    char delimiter; /* pg_type.typdelim of the element, for arrays */
+    bool is_array;  /* true array type (typsubscript = array_subscript_handler / typlen -1) */
 };
 
 /* The logical type of a Postgres column: postgres-notes section 4. typmod is

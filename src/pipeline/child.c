@@ -48,7 +48,7 @@ set_argument(Arena *arena, const char *key, const char *value)
     AUTO_BUF Buf text = {0};
 
     buf_printf(&text, "--set=%s=", key);
-    json_put_string(&text, str_of(value));
+    jw_put_string(&text, str_of(value));
     return arena_strdup(arena, buf_text(&text));
 }
 

@@ -7,15 +7,15 @@
 static void
 put_position(JsonWriter *json, const char *key, Position position)
 {
-    json_key(json, key);
-    json_cstr(json, POSITION_TEXT(position));
+    jw_key(json, key);
+    jw_cstr(json, POSITION_TEXT(position));
 }
 
 static void
 put_text(JsonWriter *json, const char *key, const char *text)
 {
-    json_key(json, key);
-    json_cstr(json, text);
+    jw_key(json, key);
+    jw_cstr(json, text);
 }
 
 void
@@ -23,14 +23,14 @@ state_write(const PipelineState *state, Buf *out)
 {
     JsonWriter json;
 
-    json_begin_pretty(&json, out);
-    json_object(&json);
-    json_key(&json, "version");
-    json_int(&json, 1);
+    jw_begin_pretty(&json, out);
+    jw_object(&json);
+    jw_key(&json, "version");
+    jw_int(&json, 1);
     put_text(&json, "pipeline", state->pipeline);
     put_text(&json, "system_identifier", state->system_identifier);
-    json_key(&json, "timeline");
-    json_int(&json, state->timeline);
+    jw_key(&json, "timeline");
+    jw_int(&json, state->timeline);
     put_text(&json, "database", state->database);
     put_text(&json, "slot", state->slot);
     put_text(&json, "publication", state->publication);
@@ -38,18 +38,18 @@ state_write(const PipelineState *state, Buf *out)
     put_position(&json, "consistent_point", state->consistent_point);
     put_position(&json, "committed", state->committed);
     put_position(&json, "acknowledged", state->acknowledged);
-    json_key(&json, "tables");
-    json_array(&json);
+    jw_key(&json, "tables");
+    jw_array(&json);
     for (size_t i = 0; i < state->table_count; i++) {
-        json_object(&json);
-        json_key(&json, "oid");
-        json_int(&json, state->tables[i].oid);
+        jw_object(&json);
+        jw_key(&json, "oid");
+        jw_int(&json, state->tables[i].oid);
         put_text(&json, "source", state->tables[i].source);
         put_text(&json, "lake", state->tables[i].lake);
-        json_end(&json);
+        jw_end(&json);
     }
-    json_end(&json);
-    json_end(&json);
+    jw_end(&json);
+    jw_end(&json);
     buf_byte(out, '\n');
 }
 

@@ -14,8 +14,8 @@ enum { STATUS_EVERY_MS = 1000 };
 static void
 put_position(JsonWriter *json, const char *key, Position position)
 {
-    json_key(json, key);
-    json_cstr(json, POSITION_TEXT(position));
+    jw_key(json, key);
+    jw_cstr(json, POSITION_TEXT(position));
 }
 
 static void
@@ -30,21 +30,21 @@ put_source(Pipeline *pl, JsonWriter *json)
         server = acknowledged;
     if (!idle && pl->last_commit_time_us != 0)
         lag_seconds = (double) (clock_wall_us() - pl->last_commit_time_us) / 1e6;
-    json_key(json, "source");
-    json_object(json);
-    json_key(json, "system_identifier");
-    json_cstr(json, pl->server.system_identifier);
-    json_key(json, "slot");
-    json_cstr(json, pl->config->source_slot);
+    jw_key(json, "source");
+    jw_object(json);
+    jw_key(json, "system_identifier");
+    jw_cstr(json, pl->server.system_identifier);
+    jw_key(json, "slot");
+    jw_cstr(json, pl->config->source_slot);
     put_position(json, "server_position", server);
     put_position(json, "acknowledged", acknowledged);
-    json_key(json, "lag_bytes");
-    json_int(json, idle ? 0 : (int64_t) (server - acknowledged));
-    json_key(json, "lag_seconds");
-    json_double(json, lag_seconds);
-    json_key(json, "retained_wal_bytes");
-    json_int(json, (int64_t) (server - acknowledged));
-    json_end(json);
+    jw_key(json, "lag_bytes");
+    jw_int(json, idle ? 0 : (int64_t) (server - acknowledged));
+    jw_key(json, "lag_seconds");
+    jw_double(json, lag_seconds);
+    jw_key(json, "retained_wal_bytes");
+    jw_int(json, (int64_t) (server - acknowledged));
+    jw_end(json);
 }
 
 static void
@@ -56,36 +56,36 @@ put_table(JsonWriter *json, const PipeTable *table)
     bool complete = sink != NULL && sink->position != POSITION_NONE;
     char when[32];
 
-    json_object(json);
-    json_key(json, "name");
-    json_cstr(json, table->schema->qualified);
-    json_key(json, "state");
-    json_cstr(json, table_state_name(atomic_load(&table->state)));
-    json_key(json, "position");
+    jw_object(json);
+    jw_key(json, "name");
+    jw_cstr(json, table->schema->qualified);
+    jw_key(json, "state");
+    jw_cstr(json, table_state_name(atomic_load(&table->state)));
+    jw_key(json, "position");
     if (complete)
-        json_cstr(json, POSITION_TEXT(sink->position));
+        jw_cstr(json, POSITION_TEXT(sink->position));
     else
-        json_null(json);
-    json_key(json, "rows");
-    json_int(json, sink == NULL ? 0 : sink->rows);
-    json_key(json, "copied_rows");
-    json_int(json, copied);
-    json_key(json, "copied_fraction");
-    json_double(json, complete
-                          ? 1.0
-                          : (table->tasks_total == 0 ? 0.0 : (double) done / table->tasks_total));
-    json_key(json, "rejects");
-    json_int(json, sink == NULL ? 0 : sink->rejects);
-    json_key(json, "last_commit");
+        jw_null(json);
+    jw_key(json, "rows");
+    jw_int(json, sink == NULL ? 0 : sink->rows);
+    jw_key(json, "copied_rows");
+    jw_int(json, copied);
+    jw_key(json, "copied_fraction");
+    jw_double(json, complete
+                        ? 1.0
+                        : (table->tasks_total == 0 ? 0.0 : (double) done / table->tasks_total));
+    jw_key(json, "rejects");
+    jw_int(json, sink == NULL ? 0 : sink->rejects);
+    jw_key(json, "last_commit");
     if (sink == NULL || sink->last_commit_us == 0) {
-        json_null(json);
+        jw_null(json);
     } else {
         clock_format(sink->last_commit_us, when, sizeof when);
-        json_cstr(json, when);
+        jw_cstr(json, when);
     }
-    json_key(json, "error");
-    json_str(json, table->error == NULL ? STR_NULL : str_of(table->error));
-    json_end(json);
+    jw_key(json, "error");
+    jw_str(json, table->error == NULL ? STR_NULL : str_of(table->error));
+    jw_end(json);
 }
 
 static void
@@ -93,25 +93,25 @@ put_status(Pipeline *pl, Buf *out)
 {
     JsonWriter json;
 
-    json_begin(&json, out);
-    json_object(&json);
-    json_key(&json, "pipeline");
-    json_cstr(&json, pl->config->pipeline);
-    json_key(&json, "state");
-    json_cstr(&json, pl->phase);
-    json_key(&json, "error");
-    json_str(&json, pl->last_error[0] == '\0' ? STR_NULL : str_of(pl->last_error));
-    json_key(&json, "pid");
-    json_int(&json, getpid());
-    json_key(&json, "updated_us");
-    json_int(&json, clock_wall_us());
+    jw_begin(&json, out);
+    jw_object(&json);
+    jw_key(&json, "pipeline");
+    jw_cstr(&json, pl->config->pipeline);
+    jw_key(&json, "state");
+    jw_cstr(&json, pl->phase);
+    jw_key(&json, "error");
+    jw_str(&json, pl->last_error[0] == '\0' ? STR_NULL : str_of(pl->last_error));
+    jw_key(&json, "pid");
+    jw_int(&json, getpid());
+    jw_key(&json, "updated_us");
+    jw_int(&json, clock_wall_us());
     put_source(pl, &json);
-    json_key(&json, "tables");
-    json_array(&json);
+    jw_key(&json, "tables");
+    jw_array(&json);
     for (size_t i = 0; i < pl->table_count; i++)
         put_table(&json, pl->tables[i]);
-    json_end(&json);
-    json_end(&json);
+    jw_end(&json);
+    jw_end(&json);
     buf_byte(out, '\n');
 }
 

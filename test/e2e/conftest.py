@@ -1,8 +1,10 @@
 """Fixtures: one server of each kind per run, one database and one warehouse per test."""
 import pathlib
 import re
+import signal
 
 import pytest
+
 from lib.env import FULL, SEED
 from lib.lake import Lake
 from lib.postgres import Database, Postgres
@@ -10,8 +12,13 @@ from lib.storage import SeaweedFS, Storage, VersityGW
 from lib.walberg import Walberg
 
 
-def pytest_report_header():
-    return f"WALBERG_SEED={SEED}"
+def pytest_configure():
+    # A run that is told to end takes its servers with it.
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", 143))
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"WALBERG_SEED={SEED} repeats the random workloads")
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,8 @@ def test_version(walberg):
     for args in (["version"], ["--version"], ["-V"]):
         done = walberg(*args)
         assert done.returncode == 0
-        assert re.match(r"walberg \d+\.\d+\.\d+\nDuckDB \d+\.\d+\.\d+\nlibpq \d+\.\d+\n", done.stdout)
+        assert re.match(r"walberg \d+\.\d+\.\d+\nDuckDB \d+\.\d+\.\d+\nlibpq \d+\.\d+\n",
+                        done.stdout)
     shown = json.loads(walberg("version", "--json").stdout)
     assert list(shown) == ["walberg", "duckdb", "libpq"]
     assert all(re.fullmatch(r"\d+(\.\d+)+", version) for version in shown.values()), shown

@@ -7,6 +7,7 @@ their names come from the program itself, so a new step of a commit is tested wi
 import re
 
 import pytest
+
 from lib.lake import Lake
 from lib.oracle import compare
 from lib.postgres import Database
@@ -22,6 +23,7 @@ class Scene:
 
     def __init__(self, database, folder):
         folder.mkdir(exist_ok=True)
+        self.rounds = 0
         self.database = database
         self.storage = Storage(folder / "lake")
         self.lake = Lake(self.storage)
@@ -35,13 +37,15 @@ class Scene:
             "insert into notes select n / 2, 'note' from generate_series(1, 20) n")
 
     def change(self):
+        self.rounds += 1
         with self.database.connect(autocommit=False) as conn:
             conn.execute("update accounts set balance = balance + 1 where id % 3 = 0")
             conn.execute("delete from accounts where id % 10 = 1")
             conn.execute("delete from notes where id = 4")
             conn.execute("insert into accounts select coalesce(max(id), 0) + 1, 0, 'new'"
                          " from accounts")
-            conn.execute("update accounts set id = -id where id = (select max(id) from accounts)")
+            conn.execute("update accounts set id = %s where id = (select max(id) from accounts)",
+                         [-self.rounds])
             conn.commit()
         self.database.execute("insert into notes values (1, 'twin'), (1, 'twin')")
 
@@ -57,7 +61,8 @@ class Scene:
         compare(self.database, self.lake, TABLES, readers=["duckdb"])
 
 
-STEPS = ["copy", "stream", "schema"]
+STEPS = ["copy", "stream", pytest.param("schema", marks=pytest.mark.xfail(
+    strict=True, reason="a table that changes its shape is parked, not followed yet"))]
 
 
 def prepare(scene, step):

@@ -2,6 +2,7 @@
 
 import fastavro
 import pytest
+
 from lib import foreign
 from lib.iceberg_check import check_table
 from lib.oracle import Truth, differences, freeze
@@ -46,6 +47,11 @@ def test_reader_gives_canonical_rows_from_s3(reader, s3):
 def test_reader_sees_deletes(reader, tmp_path):
     table = foreign.write(Storage(tmp_path), deleted=[2])
     assert sorted(row[0] for row in READERS[reader](table)[1]) == [1, 3]
+
+
+def test_pyiceberg_reads_a_null_list_of_structs_as_empty(tmp_path):
+    """Why oracle.blurred() is there. When this fails, PyIceberg has been mended: take it away."""
+    assert foreign.null_and_empty_list_of_structs(tmp_path) == [[], []]
 
 
 def test_true_metadata_has_no_complaints(table):

@@ -1,6 +1,5 @@
 """Engines that people use and that the everyday run has no time for (make check-full)."""
 import pytest
-from test_harness import expected_rows
 
 from lib import foreign
 from lib.env import FULL
@@ -11,6 +10,7 @@ from lib.postgres import Database
 from lib.storage import Storage
 from lib.walberg import Walberg
 from lib.workload import Workload
+from test_harness import expected_rows
 
 pytestmark = pytest.mark.skipif(not FULL, reason="make check-full")
 

@@ -2,6 +2,7 @@
 import subprocess
 
 import pytest
+
 from lib.env import PROGRAM
 from lib.postgres import Database, Postgres
 from lib.walberg import environment

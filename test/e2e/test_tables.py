@@ -1,5 +1,6 @@
 """Tables of every kind: keys, no keys, twins, truncates, partitions, odd names, late comers."""
 import pytest
+
 from lib.env import wait_for
 from lib.oracle import compare
 
@@ -36,12 +37,16 @@ def test_key_of_any_type(kind, database, walberg, lake):
 
 
 def test_key_changes_swaps_and_shifts(database, walberg, lake):
-    database.execute("create table t (id int primary key deferrable initially deferred, v text)",
+    database.execute("create table t (id int primary key, v text)",
                      "insert into t select n, 'v' || n from generate_series(1, 50) n")
     walberg.once()
-    database.execute("update t set id = id + 1",                     # every key is another row's
-                     "update t set id = 53 - id where id in (2, 51)",  # a swap
-                     "update t set id = -id where id > 40")
+    with database.connect(autocommit=False) as conn:
+        conn.execute("update t set id = -id - 1")
+        conn.execute("update t set id = -id")                 # every key is now another row's
+        for old, new in ((2, 0), (51, 2), (0, 51)):           # two exchange theirs
+            conn.execute("update t set id = %s where id = %s", [new, old])
+        conn.commit()
+    database.execute("update t set id = -id where id > 40")
     walberg.once()
     compare(database, lake, ["t"])
 
@@ -170,6 +175,25 @@ def test_tables_are_chosen_by_pattern(database, walberg, lake):
     assert not lake.has("secret")
 
 
+SCHEMA_CHANGES = pytest.mark.xfail(
+    strict=True, reason="a table that changes its shape is parked, not followed yet")
+
+
+def test_table_that_changes_its_shape_is_parked_alone(database, walberg, lake):
+    database.execute("create table t (id int primary key, a int)", "insert into t values (1, 1)",
+                     "create table other (id int primary key)")
+    walberg.once()
+    database.execute("alter table t add column b int", "insert into t values (2, 2, 2)",
+                     "insert into other values (1)")
+    done = walberg.call("run", "--once", *walberg.positional())
+    assert done.returncode == 1
+    assert "public.t" in done.stderr and "hint: " in done.stderr
+    assert compare(database, lake, ["other"]) == 1
+    # What was there before stays as it was: nothing half, nothing bent.
+    assert lake.table("t").columns == ["id", "a"]
+
+
+@SCHEMA_CHANGES
 def test_column_added_renamed_dropped(database, walberg, lake):
     database.execute("create table t (id int primary key, a int, b text)",
                      "insert into t select n, n, 'b' || n from generate_series(1, 10) n")
@@ -185,6 +209,7 @@ def test_column_added_renamed_dropped(database, walberg, lake):
     compare(database, lake, ["t"])
 
 
+@SCHEMA_CHANGES
 def test_types_that_widen(database, walberg, lake):
     database.execute("create table t (id int primary key, i int, f real, n numeric(8,2))",
                      "insert into t values (1, 1, 0.1, 1.25), (2, null, null, null)")

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+
 from lib.env import FULL, SEED
 from lib.lake import Lake
 from lib.oracle import compare

@@ -113,7 +113,7 @@ def same(a, b):
 def compare(name, got, ids):
     got = sorted(got, key=lambda r: r["id"])
     check(name + " ids", [r["id"] for r in got] == ids, len(got))
-    for have, i in zip(got, ids):
+    for have, i in zip(got, ids, strict=True):
         want = row(i)
         bad = [k for k in want if not same(want[k], have[k])]
         if bad:
@@ -205,7 +205,7 @@ def check_duckdb(folder):
     for version, ids in EXPECTED.items():
         cursor = con.execute("select * from iceberg_scan('%s')" % metadata(folder, version))
         names = [d[0] for d in cursor.description]
-        got = [dict(zip(names, values)) for values in cursor.fetchall()]
+        got = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
         compare("duckdb v%d" % version, got, ids)
     for where, count in (("id = 17", 1), ("s = 'row 000999 \u20ac long enough'", 1),
                          ("n < -6000000", 13), ("u = '00000000-0000-7005-8000-000000000000'", 1)):
@@ -231,10 +231,10 @@ def check_java(folder, command):
     for version, ids in EXPECTED.items():
         run = subprocess.run(shlex.split(command) + [metadata(folder, version)],
                              capture_output=True, text=True)
-        lines = [json.loads(l) for l in run.stdout.splitlines() if l.startswith("[")
-                 or l.startswith("{")]
+        lines = [json.loads(line) for line in run.stdout.splitlines()
+                 if line.startswith("{")]
         check("java v%d" % version, run.returncode == 0
-              and sorted(l["id"] for l in lines if "id" in l) == ids,
+              and sorted(line["id"] for line in lines if "id" in line) == ids,
               run.stderr[-400:] + run.stdout[:400])
 
 

@@ -27,7 +27,7 @@ put_decimal(JsonWriter *json, const Column *column, size_t row)
     }
     if (negative)
         digits[--at] = '-';
-    json_cstr(json, digits + at);
+    jw_cstr(json, digits + at);
 }
 
 static void
@@ -37,7 +37,7 @@ put_hex(JsonWriter *json, const char *bytes, size_t count)
 
     for (size_t i = 0; i < count; i++)
         buf_printf(&hex, "%02x", (unsigned char) bytes[i]);
-    json_str(json, (Str){.ptr = buf_text(&hex), .len = hex.len});
+    jw_str(json, (Str){.ptr = buf_text(&hex), .len = hex.len});
 }
 
 static void put_value(JsonWriter *json, const Column *column, size_t row);
@@ -47,7 +47,7 @@ put_nested(JsonWriter *json, const Column *column, size_t row)
 {
     int parts = column->type->field_count;
 
-    json_array(json);
+    jw_array(json);
     if (column->type->kind == TYPE_STRUCT) {
         for (int i = 0; i < parts; i++)
             put_value(json, &column->children[i], row);
@@ -56,14 +56,14 @@ put_nested(JsonWriter *json, const Column *column, size_t row)
 
         for (uint64_t i = span.offset; i < span.offset + span.length; i++) {
             if (parts == 2)
-                json_array(json);
+                jw_array(json);
             for (int part = 0; part < parts; part++)
                 put_value(json, &column->children[part], i);
             if (parts == 2)
-                json_end(json);
+                jw_end(json);
         }
     }
-    json_end(json);
+    jw_end(json);
 }
 
 static void
@@ -73,36 +73,36 @@ put_value(JsonWriter *json, const Column *column, size_t row)
     char text[64];
 
     if (column_is_null(column, row)) {
-        json_null(json);
+        jw_null(json);
         return;
     }
     switch (column->type->kind) {
     case TYPE_BOOL:
-        json_bool(json, BUF_AT(values, uint8_t, row) != 0);
+        jw_bool(json, BUF_AT(values, uint8_t, row) != 0);
         break;
     case TYPE_INT32:
     case TYPE_DATE:
-        json_int(json, BUF_AT(values, int32_t, row));
+        jw_int(json, BUF_AT(values, int32_t, row));
         break;
     case TYPE_INT64:
     case TYPE_TIME:
     case TYPE_TIMESTAMP:
     case TYPE_TIMESTAMPTZ:
-        json_int(json, BUF_AT(values, int64_t, row));
+        jw_int(json, BUF_AT(values, int64_t, row));
         break;
     case TYPE_FLOAT32:
     case TYPE_FLOAT64:
         snprintf(text, sizeof text, "%a",
                  column->type->kind == TYPE_FLOAT32 ? (double) BUF_AT(values, float, row)
                                                     : BUF_AT(values, double, row));
-        json_cstr(json, text);
+        jw_cstr(json, text);
         break;
     case TYPE_DECIMAL:
         put_decimal(json, column, row);
         break;
     case TYPE_STRING:
     case TYPE_JSON:
-        json_str(json, column_bytes(column, row));
+        jw_str(json, column_bytes(column, row));
         break;
     case TYPE_BINARY:
         put_hex(json, column_bytes(column, row).ptr, column_bytes(column, row).len);
@@ -121,16 +121,16 @@ put_value(JsonWriter *json, const Column *column, size_t row)
 static void
 put_ids(JsonWriter *json, const Field *fields, int count)
 {
-    json_array(json);
+    jw_array(json);
     for (int i = 0; i < count; i++) {
-        json_array(json);
-        json_str(json, fields[i].name);
-        json_int(json, fields[i].id);
-        json_int(json, (int) fields[i].type->kind);
+        jw_array(json);
+        jw_str(json, fields[i].name);
+        jw_int(json, fields[i].id);
+        jw_int(json, (int) fields[i].type->kind);
         put_ids(json, fields[i].type->fields, fields[i].type->field_count);
-        json_end(json);
+        jw_end(json);
     }
-    json_end(json);
+    jw_end(json);
 }
 
 #endif

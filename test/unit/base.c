@@ -69,21 +69,21 @@ json_is_written_with_commas_and_escapes(void **state)
     AUTO_BUF Buf out = {0};
     JsonWriter json;
 
-    json_begin(&json, &out);
-    json_object(&json);
-    json_key(&json, "a\"b");
-    json_array(&json);
-    json_int(&json, INT64_MIN);
-    json_double(&json, 0.1);
-    json_bool(&json, true);
-    json_null(&json);
-    json_end(&json);
-    json_key(&json, "s");
-    json_str(&json, STR("\n\x01\xFF"));
-    json_key(&json, "e");
-    json_object(&json);
-    json_end(&json);
-    json_end(&json);
+    jw_begin(&json, &out);
+    jw_object(&json);
+    jw_key(&json, "a\"b");
+    jw_array(&json);
+    jw_int(&json, INT64_MIN);
+    jw_double(&json, 0.1);
+    jw_bool(&json, true);
+    jw_null(&json);
+    jw_end(&json);
+    jw_key(&json, "s");
+    jw_str(&json, STR("\n\x01\xFF"));
+    jw_key(&json, "e");
+    jw_object(&json);
+    jw_end(&json);
+    jw_end(&json);
     assert_string_equal(buf_text(&out), "{\"a\\\"b\":[-9223372036854775808,0.1,true,null],"
                                         "\"s\":\"\\n\\u0001\xEF\xBF\xBD\",\"e\":{}}");
 }

@@ -4,11 +4,13 @@
  * test/golden/check_parquet.py with pyarrow: run this test with WALBERG_KEEP=<folder> first, which
  * leaves its files there with what they should hold as JSON lines. */
 #include "random_rows.h"
+#include "row_tables.h"
 #include "rows_json.h"
 #include "testing.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,15 +70,15 @@ keep(const char *name, const Field *fields, const Column *columns, int count)
 
     if (where == NULL)
         return;
-    json_begin(&json, &text);
+    jw_begin(&json, &text);
     put_ids(&json, fields, count);
     buf_byte(&text, '\n');
     for (size_t row = 0; row < columns[0].rows; row++) {
-        json_begin(&json, &text);
-        json_array(&json);
+        jw_begin(&json, &text);
+        jw_array(&json);
         for (int i = 0; i < count; i++)
             put_value(&json, &columns[i], row);
-        json_end(&json);
+        jw_end(&json);
         buf_byte(&text, '\n');
     }
     buf_printf(&command, "%s/%s.jsonl", where, name);
@@ -91,121 +93,8 @@ keep(const char *name, const Field *fields, const Column *columns, int count)
     assert_int_equal(system(buf_text(&command)), 0); /* NOLINT */
 }
 
-/* --- Sources and sinks -------------------------------------------------------------------------
+/* --- Writing and scanning ----------------------------------------------------------------------
  */
-
-typedef struct Table {
-    Arena *arena;
-    Field *fields;
-    int count;
-    Column *columns;
-} Table;
-
-static void
-table_init(Table *table, Field *fields, int count)
-{
-    table->fields = fields;
-    table->count = count;
-    table->columns = xcalloc((size_t) count, sizeof(Column));
-    for (int i = 0; i < count; i++)
-        column_init(&table->columns[i], fields[i].type);
-}
-
-static void
-table_done(Table *table)
-{
-    for (int i = 0; i < table->count; i++)
-        column_done(&table->columns[i]);
-    free(table->columns);
-}
-
-static void
-table_fill(Table *table, size_t rows, int null_in)
-{
-
-    for (size_t row = 0; row < rows; row++)
-        for (int i = 0; i < table->count; i++)
-            append_random(arena, &table->columns[i], null_in);
-}
-
-static void
-assert_rows_equal(const Table *a, size_t a_row, const Table *b, size_t b_row)
-{
-    AUTO_BUF Buf left = {0};
-    AUTO_BUF Buf right = {0};
-
-    for (int i = 0; i < a->count; i++) {
-        buf_reset(&left);
-        buf_reset(&right);
-        column_encode(&a->columns[i], a_row, &left);
-        column_encode(&b->columns[i], b_row, &right);
-        if (!str_eq(buf_view(&left), buf_view(&right))) {
-            print_error("field %d (%.*s), rows %zu and %zu\n", a->fields[i].id,
-                        STR_ARG(a->fields[i].name), a_row, b_row);
-            fail();
-        }
-    }
-}
-
-/* Gives one table in blocks of `step` rows, of which it moves a copy around, so that a pointer into
- * the last block would be a pointer into garbage. */
-typedef struct Pieces {
-    RowSource source;
-    const Table *table;
-    const uint8_t *dead;
-    size_t at;
-    size_t step;
-    size_t fail_at; /* 0 = never */
-    Table piece;
-} Pieces;
-
-static bool
-next_piece(RowSource *source, RowBlock *out_block, Error *err)
-{
-    Pieces *pieces = (Pieces *) source;
-    size_t left = pieces->table->columns[0].rows - pieces->at;
-    size_t rows = left < pieces->step ? left : pieces->step;
-
-    if (pieces->fail_at > 0 && pieces->at >= pieces->fail_at)
-        return FAIL(err, ERR_CONFLICT, "the sky fell at row %zu", pieces->at);
-    if (pieces->piece.columns != NULL)
-        table_done(&pieces->piece);
-    table_init(&pieces->piece, pieces->table->fields, pieces->table->count);
-    for (int i = 0; i < pieces->table->count; i++)
-        for (size_t row = 0; row < rows; row++)
-            column_append_copy(&pieces->piece.columns[i], &pieces->table->columns[i],
-                               pieces->at + row);
-    *out_block = (RowBlock){.columns = pieces->piece.columns,
-                            .rows = rows,
-                            .dead = pieces->dead == NULL ? NULL : pieces->dead + pieces->at};
-    pieces->at += rows;
-    return true;
-}
-
-typedef struct Gather {
-    RowSink sink;
-    Table table;
-    int64_t blocks;
-    int64_t fail_at; /* 0 = never */
-} Gather;
-
-static bool
-gather_block(RowSink *sink, const Column *columns, size_t rows, int64_t first_row, Error *err)
-{
-    Gather *gather = (Gather *) sink;
-
-    if (gather->fail_at > 0 && first_row >= gather->fail_at)
-        return FAIL(err, ERR_CANCELED, "enough");
-    if (gather->table.count > 0)
-        assert_int_equal((int64_t) gather->table.columns[0].rows, first_row);
-    for (int i = 0; i < gather->table.count; i++) {
-        assert_int_equal(columns[i].rows, rows);
-        for (size_t row = 0; row < rows; row++)
-            column_append_copy(&gather->table.columns[i], &columns[i], row);
-    }
-    gather->blocks++;
-    return true;
-}
 
 static bool
 write_table(const char *name, const Table *table, Pieces *pieces, ParquetWrite options,
@@ -732,6 +621,66 @@ memory_has_a_limit(void **state)
     table_done(&table);
 }
 
+typedef struct Worker {
+    pthread_t thread;
+    ParquetWrite write;
+    char path[128];
+    Pieces pieces;
+    int64_t rows; /* out */
+} Worker;
+
+static void *
+work(void *argument)
+{
+    Worker *worker = argument;
+    AUTO_ARENA Arena *own = arena_new();
+    ParquetFile file = {.rows = -1};
+    Error err = {0};
+
+    worker->rows = duck_write_parquet(duck, own, &worker->write, &file, &err) ? file.rows : -1;
+    return NULL;
+}
+
+static void
+several_write_at_once(void **state)
+{
+    enum { WORKERS = 4, ROWS = 30000 };
+
+    Worker workers[WORKERS] = {0};
+    Table table = {0};
+    Field field = FIELD_ID("s", 1, &STRING);
+
+    (void) state;
+    table_init(&table, &field, 1);
+    table_fill(&table, ROWS, 3);
+    for (int i = 0; i < WORKERS; i++) {
+        Worker *worker = &workers[i];
+
+        snprintf(worker->path, sizeof worker->path, "%s/worker-%d.parquet", folder, i);
+        worker->pieces = (Pieces){.source.next = next_piece, .table = &table, .step = 1000};
+        worker->write = (ParquetWrite){.path = worker->path,
+                                       .fields = &field,
+                                       .field_count = 1,
+                                       .rows = &worker->pieces.source};
+        assert_int_equal(pthread_create(&worker->thread, NULL, work, worker), 0);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        Error err = {0};
+        Gather gather = {0};
+        char name[16];
+
+        pthread_join(workers[i].thread, NULL);
+        assert_int_equal(workers[i].rows, ROWS);
+        table_done(&workers[i].pieces.piece);
+        snprintf(name, sizeof name, "worker-%d", i);
+        OK(scan_table(name, &field, 1, &gather, &err));
+        for (size_t row = 0; row < ROWS; row++)
+            assert_rows_equal(&table, row, &gather.table, row);
+        table_done(&gather.table);
+    }
+    table_done(&table);
+}
+
 static void
 quoting_cannot_be_left(void **state)
 {
@@ -760,6 +709,7 @@ main(void)
         cmocka_unit_test(errors_of_the_callers_pass_unchanged),
         cmocka_unit_test(broken_files_are_errors),
         cmocka_unit_test(memory_has_a_limit),
+        cmocka_unit_test(several_write_at_once),
         cmocka_unit_test(quoting_cannot_be_left),
     };
 

@@ -50,7 +50,7 @@ schema_text(Arena *arena, const IcebergSchema *schema)
     AUTO_BUF Buf out = {0};
     JsonWriter json;
 
-    json_begin(&json, &out);
+    jw_begin(&json, &out);
     iceberg_schema_write(&json, schema);
     return arena_strdup(arena, buf_text(&out));
 }

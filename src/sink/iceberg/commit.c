@@ -256,9 +256,7 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
     table->base.last_commit_us = snapshot->timestamp_ms * 1000;
     table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
     iceberg_pending_reset(&table->pending);
-    if (table->index != NULL)
-        TRY(index_save(table->index, err));
-    return true;
+    return iceberg_save_index(table, err);
 }
 
 bool

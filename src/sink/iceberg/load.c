@@ -302,6 +302,27 @@ by_path(const void *a, const void *b)
     return str_cmp(((const ManifestEntry *) a)->file.path, ((const ManifestEntry *) b)->file.path);
 }
 
+static bool
+index_missing(IcebergTable *table, const DataFile *file, Error *err)
+{
+    return index_has_file(table->index, file->path) || index_data_file(table, file, err);
+}
+
+bool
+iceberg_complete_index(IcebergTable *table, Error *err)
+{
+    AUTO_ARENA Arena *scratch = arena_new();
+    AUTO_BUF Buf live = {0};
+
+    if (!table->pending.truncated)
+        TRY(iceberg_live_files(table, scratch, false, &live, err));
+    for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++)
+        TRY(index_missing(table, &BUF_AT(&live, ManifestEntry, i).file, err));
+    for (size_t i = 0; i < BUF_COUNT(&table->pending.files, DataFile); i++)
+        TRY(index_missing(table, &BUF_AT(&table->pending.files, DataFile, i), err));
+    return true;
+}
+
 /* The index holds exactly the live data files: what left the table is forgotten, what it lacks is
  * read from the files. */
 static bool
@@ -326,12 +347,19 @@ load_keys(IcebergTable *table, Error *err)
             (count == 0 || bsearch(&probe, live.ptr, count, sizeof probe, by_path) == NULL))
             index_remove_file(table->index, probe.file.path);
     }
-    for (size_t i = 0; i < count; i++) {
-        const DataFile *file = &BUF_AT(&live, ManifestEntry, i).file;
+    for (size_t i = 0; i < count; i++)
+        TRY(index_missing(table, &BUF_AT(&live, ManifestEntry, i).file, err));
+    return iceberg_save_index(table, err);
+}
 
-        if (!index_has_file(table->index, file->path))
-            TRY(index_data_file(table, file, err));
-    }
+bool
+iceberg_save_index(IcebergTable *table, Error *err)
+{
+    if (table->index == NULL || index_save(table->index, err))
+        return true;
+    if (err->kind != ERR_CONFLICT)
+        return false;
+    TRY(iceberg_complete_index(table, err));
     return index_save(table->index, err);
 }
 

@@ -100,6 +100,9 @@ extern const SinkOps iceberg_sink_ops;
 
 /* Everything about the table as the catalog has it now; pending changes are dropped. */
 bool iceberg_table_load(IcebergTable *table, Error *err) WARN_UNUSED;
+/* Keys of files that the index lacks, from the files; pending ones too. */
+bool iceberg_complete_index(IcebergTable *table, Error *err) WARN_UNUSED;
+bool iceberg_save_index(IcebergTable *table, Error *err) WARN_UNUSED;
 /* Parts of it, for the commit loop: the manifests of table->metadata; its live delete files. */
 bool iceberg_table_manifests(IcebergTable *table, Error *err) WARN_UNUSED;
 bool iceberg_table_deletes(IcebergTable *table, Error *err) WARN_UNUSED;

@@ -253,6 +253,22 @@ by_place(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
+/* Look keys up; an index that turns out to be damaged forgets the files concerned, gets their keys
+ * again from the data files, and is asked once more. */
+static bool
+look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out_hits, Error *err)
+{
+    if (index_lookup(table->index, keys, count, out_hits, err))
+        return true;
+    if (err->kind != ERR_CONFLICT)
+        return false;
+    log_warn("key index is damaged, reading keys again", LOG_STR("table", table->base.lake_name),
+             LOG_STR("error", err->msg));
+    buf_reset(out_hits);
+    TRY(iceberg_complete_index(table, err));
+    return index_lookup(table->index, keys, count, out_hits, err);
+}
+
 /* The newest live place of each key; .file is -1 where there is none. */
 static bool
 find_live(IcebergTable *table, const Hash128 *keys, size_t count, IndexHit *out_hits, Error *err)
@@ -261,7 +277,7 @@ find_live(IcebergTable *table, const Hash128 *keys, size_t count, IndexHit *out_
 
     for (size_t i = 0; i < count; i++)
         out_hits[i] = (IndexHit){.probe = i, .file = -1};
-    TRY(index_lookup(table->index, keys, count, &hits, err));
+    TRY(look_up(table, keys, count, &hits, err));
     for (size_t i = 0; i < BUF_COUNT(&hits, IndexHit); i++) {
         IndexHit hit = BUF_AT(&hits, IndexHit, i);
 
@@ -403,7 +419,7 @@ find_deleted_rows(IcebergTable *table, const Batch *batch, Buf *out, Error *err)
             keys[distinct++] = keys[i];
         wanted[distinct - 1]++;
     }
-    TRY(index_lookup(table->index, keys, distinct, &hits, err));
+    TRY(look_up(table, keys, distinct, &hits, err));
     for (size_t i = 0; i < BUF_COUNT(&hits, IndexHit); i++) {
         IndexHit hit = BUF_AT(&hits, IndexHit, i);
         DeletedRow row = {.file = hit.file, .row = hit.row};

@@ -11,11 +11,12 @@ import uuid
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
-from lib.lake import Lake
-from lib.readers import reader_properties
 from pyiceberg import types as t
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.schema import Schema
+
+from lib.lake import Lake
+from lib.readers import reader_properties
 
 SCHEMA = Schema(
     t.NestedField(1, "id", t.LongType(), required=True),
@@ -66,6 +67,18 @@ def write(storage, name="things", deleted=()):
     storage.write(f"{folder}/v1.metadata.json", storage.read(table.metadata_location))
     storage.write(f"{folder}/version-hint.text", b"1")
     return Lake(storage).table(name)
+
+
+def null_and_empty_list_of_structs(folder):
+    """What PyIceberg reads of a NULL and an empty list of structs that it wrote."""
+    catalog = InMemoryCatalog("foreign", warehouse=f"file://{folder}")
+    catalog.create_namespace("public")
+    pairs = t.ListType(2, t.StructType(t.NestedField(3, "x", t.IntegerType())),
+                       element_required=False)
+    table = catalog.create_table("public.lists", Schema(t.NestedField(1, "v", pairs)))
+    table.append(pa.Table.from_pylist([{"v": None}, {"v": []}],
+                                      schema=table.schema().as_arrow()))
+    return table.scan().to_arrow()["v"].to_pylist()
 
 
 # --- position deletes, by hand ---------------------------------------------------------------

@@ -10,6 +10,7 @@ check_table(table) returns a list of complaints; empty means that
 * bounds, null counts and value counts contain what is in the columns,
 * position deletes are sorted, unique, in range, and of a file that lives.
 """
+import decimal
 import io
 import json
 import struct
@@ -313,7 +314,8 @@ def comparable(kind, column):
                 for v in column.to_pylist()]
     if kind.startswith("decimal"):
         scale = int(kind.rstrip(")").split(",")[1])
-        return [None if v is None else int(v.scaleb(scale)) for v in column.to_pylist()]
+        exact = decimal.Context(prec=80)          # the default one rounds to 28 digits
+        return [None if v is None else int(v.scaleb(scale, exact)) for v in column.to_pylist()]
     return column.to_pylist()
 
 

@@ -2,7 +2,6 @@
 import gzip
 import json
 import re
-import urllib.parse
 
 
 class LakeTable:
@@ -47,6 +46,14 @@ class LakeTable:
         return self.metadata["properties"].get("cdc.position")
 
 
+def unescaped(folder):
+    """(namespace, name) of a table's folder: ~XX stands for a byte that a path cannot hold."""
+    def byte(match):
+        return bytes.fromhex(match.group(1).decode())
+    return tuple(re.sub(rb"~([0-9A-F]{2})", byte, part.encode()).decode()
+                 for part in folder.split("/"))
+
+
 class Lake:
     def __init__(self, storage):
         self.storage = storage
@@ -65,8 +72,7 @@ class Lake:
         hint may lag behind after a crash."""
         result = {}
         for folder, (_, path) in self.table_folders().items():
-            name = tuple(urllib.parse.unquote(part) for part in folder.split("/"))
-            result[name] = LakeTable(self.storage, folder, path)
+            result[unescaped(folder)] = LakeTable(self.storage, folder, path)
         return result
 
     def table(self, name, schema="public"):
@@ -75,8 +81,7 @@ class Lake:
         return tables[schema, name]
 
     def has(self, name, schema="public"):
-        return (schema, name) in {tuple(urllib.parse.unquote(p) for p in f.split("/"))
-                                  for f in self.table_folders()}
+        return (schema, name) in map(unescaped, self.table_folders())
 
     def hint(self, table):
         """The number in version-hint.text."""

@@ -81,8 +81,9 @@ class Trino:
         self.folder = tempfile.mkdtemp(prefix="walberg-trino-")
         with open(f"{self.folder}/log", "wb") as log:
             self.process = subprocess.Popen(
-                [CACHE / "trino" / "java" / "bin" / "java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                 "-Duser.timezone=UTC", "--sun-misc-unsafe-memory-access=allow",
+                [CACHE / "trino" / "java" / "bin" / "java", "-Xmx1g", "-XX:+UseSerialGC",
+                 "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC",
+                 "--sun-misc-unsafe-memory-access=allow",
                  "--enable-native-access=ALL-UNNAMED", "--add-modules=jdk.incubator.vector",
                  "-cp", f"{CACHE}/trino/classes:{CACHE}/trino/lib/*", "Trino", str(self.port),
                  "iceberg.catalog.type=TESTING_FILE_METASTORE",

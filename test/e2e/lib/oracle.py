@@ -7,6 +7,7 @@ A value that its lake column cannot hold (NaN in a numeric(p,s), infinity in a d
 another shape) is NULL here, and is counted: the program must have recorded it as a reject.
 """
 import collections
+import copy
 import dataclasses
 import json
 import struct
@@ -56,9 +57,10 @@ PLAIN = {  # typname: Iceberg type, SQL with {e} for the value
                   " {e} <= timestamp '294247-01-10 04:00:54.775807' then to_jsonb("
                   "extract(epoch from date_trunc('second', {e}))::int8 * 1000000"
                   " + extract(microseconds from {e})::int8 %% 1000000) end"),
-    # bpchar::text would cut the padding that is sent.
-    "bpchar": ("string", "to_jsonb(bpcharout({e})::text)"),
 }
+# format() calls the output function, as the protocol does. A cast to text is another thing: it
+# cuts the padding of char(n) and writes 10.0.0.1 as 10.0.0.1/32.
+TEXT = "case when {e} is not null then to_jsonb(format('%s', {e})) end"
 PLAIN["timestamptz"] = ("timestamptz", PLAIN["timestamp"][1].replace(
     "{e}", "({e} at time zone 'UTC')"))
 FLOATS = ("float", "double")
@@ -122,7 +124,7 @@ class Types:
             return self.array(element, typmod, max(dims, 1), expression)
         if kind == "c":
             return self.composite(relation, expression)
-        return "string", f"to_jsonb(({expression})::text)"
+        return "string", TEXT.replace("{e}", expression)
 
     def array(self, element, typmod, dims, expression):
         """Shape as declared (attndims, at least one), lower bounds 1; anything else is a reject."""
@@ -209,8 +211,23 @@ def freeze(value):
     return json.dumps(value, ensure_ascii=False)
 
 
-def differences(truth, names, rows, limit=10):
+def blurred(truth, names, rows):
+    """PyIceberg 0.12 reads a NULL list of structs as an empty list (also in tables of its own, see
+    test_harness): there it has no say about which of the two it is."""
+    places = [names.index(column.name) for column in truth.columns
+              if column.kind[0] == "list" and column.kind[1][0] == "struct"]
+    if not places:
+        return rows
+    return [tuple([] if value is None and i in places else value for i, value in enumerate(row))
+            for row in rows]
+
+
+def differences(truth, names, rows, limit=10, reader=None):
     """Lines that say what differs: a key, a column, both values. Empty: equal."""
+    if reader == "pyiceberg" and sorted(names) == sorted(truth.names):
+        rows = blurred(truth, names, rows)
+        truth = copy.copy(truth)
+        truth.rows = blurred(truth, truth.names, truth.rows)
     lines = []
     if sorted(names) != sorted(truth.names):
         return [f"columns {sorted(names)}, should be {sorted(truth.names)}"]
@@ -291,6 +308,7 @@ def compare(database, lake, tables, readers=READERS, check=True):
             except Exception as error:  # a reader that cannot read it is a finding like any other
                 complaints.append(f"{name}: {reader} cannot read it: {error}")
                 continue
-            complaints += [f"{name}: {reader}: {line}" for line in differences(truth, names, rows)]
+            complaints += [f"{name}: {reader}: {line}"
+                           for line in differences(truth, names, rows, reader=reader)]
     assert not complaints, "\n".join(complaints[:60])
     return total

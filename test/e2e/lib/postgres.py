@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 
 import psycopg
+
 from lib.env import CACHE, ROOT, free_port
 
 DISTRIBUTION = pathlib.Path("/usr/lib/postgresql")

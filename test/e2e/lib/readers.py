@@ -23,9 +23,10 @@ import uuid
 import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
+from pyiceberg.table import StaticTable
+
 from lib.env import CACHE, kill
 from lib.storage import KEY, REGION, SECRET
-from pyiceberg.table import StaticTable
 
 # --- canonical form --------------------------------------------------------------------------
 

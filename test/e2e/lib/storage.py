@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 
 import pyarrow.fs
+
 from lib.env import CACHE, ROOT, free_port, kill, listening, wait_for
 
 KEY = "walberg"

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import psycopg
+
 from lib.env import PROGRAM, free_port, kill, wait_for
 from lib.postgres import lsn
 
