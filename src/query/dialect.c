@@ -183,14 +183,18 @@ follow_clauses(Rewriter *writer)
                                            "limit",  "union", "on",    "intersect", "except"};
     const Token *token = peek(writer, 0);
 
-    if (token_is(token, "(") && ++writer->depth < DEPTH_MAX)
-        writer->in_from[writer->depth] = false;
+    bool opens = token_is(token, "(");
+
+    if (opens)
+        writer->depth++;
     else if (token_is(token, ")") && writer->depth > 0)
         writer->depth--;
-    else if (writer->depth < DEPTH_MAX && WORD_OF(token, begin_from))
-        writer->in_from[writer->depth] = true;
-    else if (writer->depth < DEPTH_MAX && WORD_OF(token, end_from))
+    if (writer->depth >= DEPTH_MAX)
+        return;
+    if (opens || WORD_OF(token, end_from))
         writer->in_from[writer->depth] = false;
+    else if (WORD_OF(token, begin_from))
+        writer->in_from[writer->depth] = true;
 }
 
 /* How many tokens the present word and the parentheses behind it take, 0: they do not close. */

@@ -42,6 +42,15 @@ float8_text(Buf *out, uint64_t bits)
     buf_printf(out, "%.17g", number);
 }
 
+/* The i-th digit of base 10000; those before the first and behind the last are zero. */
+static int
+numeric_digit(const char *bytes, size_t count, int i)
+{
+    size_t index = (size_t) i;
+
+    return i < 0 || index >= count ? 0 : load_be16(bytes + NUMERIC_HEADER + index * 2);
+}
+
 /* ndigits, weight, sign, dscale, digits of base 10000, the first of which counts 10000^weight. */
 static bool
 numeric_text(Buf *out, const Parameter *parameter, QueryFailure *failure, Error *err)
@@ -51,13 +60,13 @@ numeric_text(Buf *out, const Parameter *parameter, QueryFailure *failure, Error 
     if (parameter->value.len < NUMERIC_HEADER)
         return wrong(parameter, failure, err);
 
-    int count = load_be16(bytes);
+    size_t count = load_be16(bytes);
     int weight = (int16_t) load_be16(bytes + 2);
     uint16_t sign = load_be16(bytes + 4);
     int scale = load_be16(bytes + 6);
 
-    if (parameter->value.len != (size_t) (NUMERIC_HEADER + count * 2) || weight > 2000 ||
-        weight < -5000 || scale > 16383)
+    if (parameter->value.len != NUMERIC_HEADER + count * 2 || weight > 2000 || weight < -5000 ||
+        scale > 16383)
         return wrong(parameter, failure, err);
     if (sign >= 0xc000) {
         buf_cstr(out, sign == 0xd000 ? "Infinity" : sign == 0xf000 ? "-Infinity" : "NaN");
@@ -68,8 +77,7 @@ numeric_text(Buf *out, const Parameter *parameter, QueryFailure *failure, Error 
     if (weight < 0)
         buf_byte(out, '0');
     for (int i = 0; i <= weight; i++)
-        buf_printf(out, i == 0 ? "%d" : "%04d",
-                   i < count ? load_be16(bytes + NUMERIC_HEADER + i * 2) : 0);
+        buf_printf(out, i == 0 ? "%d" : "%04d", numeric_digit(bytes, count, i));
     if (scale == 0)
         return true;
     buf_byte(out, '.');
@@ -77,10 +85,7 @@ numeric_text(Buf *out, const Parameter *parameter, QueryFailure *failure, Error 
     size_t start = out->len;
 
     for (int i = weight + 1; out->len - start < (size_t) scale; i++)
-        buf_printf(out, "%04d",
-                   i < 0       ? 0
-                   : i < count ? load_be16(bytes + NUMERIC_HEADER + i * 2)
-                               : 0);
+        buf_printf(out, "%04d", numeric_digit(bytes, count, i));
     out->len = start + (size_t) scale;
     return true;
 }

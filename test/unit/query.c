@@ -14,6 +14,21 @@
 /* --- tokens -------------------------------------------------------------------------------- */
 
 static void
+assert_split(const char *text, int count, const char *first)
+{
+    Str rest = str_of(text);
+    Str statement;
+    Error err = {0};
+
+    for (int i = 0; i < count; i++) {
+        OK(token_split(&rest, &statement, &err));
+        if (i == 0)
+            assert_true(str_eqc(statement, first));
+    }
+    assert_int_equal(rest.len, 0);
+}
+
+static void
 statements_are_split_where_postgres_splits_them(void **state)
 {
     (void) state;
@@ -37,19 +52,8 @@ statements_are_split_where_postgres_splits_them(void **state)
         {"/* nothing */ ;", 1, ""},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Str rest = str_of(cases[i].text);
-        Str statement;
-        int count = 0;
-        Error err = {0};
-
-        while (rest.len > 0) {
-            OK(token_split(&rest, &statement, &err));
-            if (count++ == 0)
-                assert_true(str_eqc(statement, cases[i].first));
-        }
-        assert_int_equal(count, cases[i].count);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_split(cases[i].text, cases[i].count, cases[i].first);
 }
 
 static void
@@ -380,8 +384,8 @@ guard(Fixture *fixture, const char *sql)
     static QueryFailure failure;
     Error err = {0};
 
-    return guard_check(fixture->session, &fixture->tables, arena, str_of(sql), &guarded, &failure,
-                       &err)
+    return guard_check(&(GuardQuery){str_of(sql), fixture->session, &fixture->tables}, arena,
+                       &guarded, &failure, &err)
                ? "ok"
                : failure.sqlstate;
 }
@@ -466,12 +470,13 @@ columns_are_called_as_postgres_calls_them(void **state)
         "max",   "coalesce", "exists",   "array", "lower", "?column?", "?column?", NULL,
     };
 
-    OK(guard_check(fixture->session, &fixture->tables, arena,
-                   STR("select count(*), sum(id), id + 1, 1::int, id::text, o.id, "
-                       "case when true then 1 end, case when true then 1 else id end, "
-                       "(select max(id) from orders), coalesce(id, 1), exists (select 1), "
-                       "array[1], lower('X'), 'x', name ~ 'x', id as mine from orders o"),
-                   &guarded, &failure, &err));
+    OK(guard_check(
+        &(GuardQuery){STR("select count(*), sum(id), id + 1, 1::int, id::text, o.id, "
+                          "case when true then 1 end, case when true then 1 else id end, "
+                          "(select max(id) from orders), coalesce(id, 1), exists (select 1), "
+                          "array[1], lower('X'), 'x', name ~ 'x', id as mine from orders o"),
+                      fixture->session, &fixture->tables},
+        arena, &guarded, &failure, &err));
     assert_int_equal(guarded.head_count, sizeof wanted / sizeof wanted[0]);
     for (int i = 0; i < guarded.head_count; i++) {
         if (wanted[i] == NULL)
@@ -479,9 +484,9 @@ columns_are_called_as_postgres_calls_them(void **state)
         else
             assert_string_equal(guarded.head[i].ptr, wanted[i]);
     }
-    OK(guard_check(fixture->session, &fixture->tables, arena,
-                   STR("select min(id), *, count(*) from orders group by all"), &guarded, &failure,
-                   &err));
+    OK(guard_check(&(GuardQuery){STR("select min(id), *, count(*) from orders group by all"),
+                                 fixture->session, &fixture->tables},
+                   arena, &guarded, &failure, &err));
     assert_int_equal(guarded.head_count, 1);
     assert_int_equal(guarded.tail_count, 1);
     assert_string_equal(guarded.tail[0].ptr, "count");
