@@ -278,7 +278,7 @@ run_query(Engine *engine, const Prepared *prepared, SqlOutput *output, Error *er
 static bool
 run_statement(Engine *engine, Str sql, SqlOutput *output, Error *err)
 {
-    AUTO(prepared_freep) Prepared *prepared = NULL;
+    AUTO(prepared_unrefp) Prepared *prepared = NULL;
     Str rest = sql;
     Str statement;
 

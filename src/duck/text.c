@@ -77,7 +77,7 @@ static void
 put_float(Buf *out, double number, bool single)
 {
     char text[40];
-    char digits[24];
+    char digits[24] = "0";
     int count = 0;
 
     if (isnan(number)) {

@@ -124,8 +124,14 @@ kept_drop_statement(Kept *kept, Prepared *prepared)
         if (portal->prepared == prepared)
             kept_drop_portal(kept, portal);
     }
+    kept_forget_statement(kept, prepared);
+}
+
+void
+kept_forget_statement(Kept *kept, Prepared *prepared)
+{
     remove_entry(&kept->statements, str_of(prepared->name));
-    prepared_free(prepared);
+    prepared_unref(prepared);
 }
 
 void
@@ -141,6 +147,6 @@ kept_drop_all(Kept *kept)
 {
     kept_drop_portals(kept);
     for (size_t i = 0; i < BUF_COUNT(&kept->statements, KeptEntry); i++)
-        prepared_free(BUF_AT(&kept->statements, KeptEntry, i).prepared);
+        prepared_unref(BUF_AT(&kept->statements, KeptEntry, i).prepared);
     buf_reset(&kept->statements);
 }

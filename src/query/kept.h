@@ -22,8 +22,10 @@ Portal *kept_portal(const Kept *kept, Str name);
 bool kept_add_statement(Kept *kept, Prepared *prepared) WARN_UNUSED;
 bool kept_add_portal(Kept *kept, Portal *portal) WARN_UNUSED;
 
-/* The portals made of a statement go with it. */
+/* The portals made of a statement go with it ("Close"), or stay when another one takes its name.
+ */
 void kept_drop_statement(Kept *kept, Prepared *prepared);
+void kept_forget_statement(Kept *kept, Prepared *prepared);
 void kept_drop_portal(Kept *kept, Portal *portal);
 void kept_drop_portals(Kept *kept);
 void kept_drop_all(Kept *kept);

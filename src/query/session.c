@@ -121,7 +121,7 @@ put_complete(QuerySession *session, const Portal *portal)
 /* --- simple queries ------------------------------------------------------------------------ */
 
 static bool
-run_simple_query(QuerySession *session, const Prepared *prepared, Error *err)
+run_simple_query(QuerySession *session, Prepared *prepared, Error *err)
 {
     AUTO(portal_freep) Portal *portal = NULL;
     const WireColumn *columns;
@@ -140,7 +140,7 @@ run_simple_query(QuerySession *session, const Prepared *prepared, Error *err)
 static bool
 run_simple(QuerySession *session, Str sql, Error *err)
 {
-    AUTO(prepared_freep) Prepared *prepared = NULL;
+    AUTO(prepared_unrefp) Prepared *prepared = NULL;
 
     TRY(prepared_new(&session->engine, &(PreparedMake){.name = STR(""), .sql = sql}, &prepared,
                      err));
@@ -198,7 +198,7 @@ handle_parse(QuerySession *session, Str body, Error *err)
         return query_fail(&session->engine.failure, err, SQLSTATE_DUPLICATE_STATEMENT,
                           "prepared statement \"%.*s\" already exists", STR_ARG(parse.name));
     if (old != NULL)
-        kept_drop_statement(&session->kept, old);
+        kept_forget_statement(&session->kept, old);
 
     Str rest = parse.query;
     Str sql;
@@ -217,11 +217,11 @@ handle_parse(QuerySession *session, Str body, Error *err)
                                      .describe = session->status != 'E'},
                      &prepared, err));
     if (!check_transaction(session, prepared, err)) {
-        prepared_free(prepared);
+        prepared_unref(prepared);
         return false;
     }
     if (!kept_add_statement(&session->kept, prepared)) {
-        prepared_free(prepared);
+        prepared_unref(prepared);
         return query_fail(&session->engine.failure, err, "53000",
                           "more than %d prepared statements", KEPT_MAX);
     }
