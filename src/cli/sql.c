@@ -2,6 +2,8 @@
  * asked, and how, is what the query server accepts. */
 #include "cli/cli.h"
 
+#include <assert.h>
+
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "query/prepared.h"
@@ -9,6 +11,8 @@
 #include "query/token.h"
 
 int cmd_sql(const Cli *cli);
+
+enum { FLUSH_BYTES = 1024 * 1024 };
 
 typedef enum SqlFormat { SQL_TABLE, SQL_CSV, SQL_JSON } SqlFormat;
 
@@ -31,7 +35,7 @@ put_csv_value(Buf *out, Str value)
     bool quotes = value.len == 0; /* NULL is nothing at all, an empty text is "" */
 
     for (size_t i = 0; i < value.len && !quotes; i++)
-        quotes = memchr(",\"\n\r", value.ptr[i], 4) != NULL;
+        quotes = (value.ptr[i] != '\0' && strchr(",\"\n\r", value.ptr[i]) != NULL);
     if (!quotes) {
         buf_str(out, value);
         return;
@@ -61,7 +65,8 @@ put_csv_row(SqlOutput *output, const Str *values)
 static bool
 is_json_number(Str value)
 {
-    return value.len > 0 && (value.ptr[0] == '-' || (value.ptr[0] >= '0' && value.ptr[0] <= '9')) &&
+    return value.ptr != NULL && value.len > 0 &&
+           (value.ptr[0] == '-' || (value.ptr[0] >= '0' && value.ptr[0] <= '9')) &&
            memchr(value.ptr, 'I', value.len) == NULL;
 }
 
@@ -139,6 +144,9 @@ static void
 draw_table(SqlOutput *output)
 {
     size_t columns = (size_t) output->column_count;
+
+    assert(columns > 0);
+
     size_t *widths = ARENA_ARRAY(output->arena, size_t, columns);
 
     for (size_t i = 0; i < columns; i++)
@@ -201,23 +209,25 @@ start_output(SqlOutput *output, const Cursor *cursor)
 /* --- the statement ------------------------------------------------------------------------- */
 
 static void
-read_row(const Cursor *cursor, SqlOutput *output, Buf *bytes, Str *values)
+read_row(const Cursor *cursor, const SqlOutput *output, Buf *bytes, Str *values)
 {
-    size_t *ends = ARENA_ARRAY(output->arena, size_t, (size_t) output->column_count);
-
     buf_reset(bytes);
     for (int i = 0; i < output->column_count; i++) {
         if (!duck_rows_is_null(cursor->rows, i, cursor->chunk_row))
             duck_rows_text(cursor->rows, i, cursor->chunk_row, bytes);
-        ends[i] = bytes->len;
+        values[i].len = bytes->len; /* its end, until all are there */
     }
     buf_text(bytes);
+
+    size_t start = 0;
+
     for (int i = 0; i < output->column_count; i++) {
-        size_t start = i == 0 ? 0 : ends[i - 1];
+        size_t end = values[i].len;
 
         values[i] = duck_rows_is_null(cursor->rows, i, cursor->chunk_row)
                         ? STR_NULL
-                        : (Str){.ptr = bytes->ptr + start, .len = ends[i] - start};
+                        : (Str){.ptr = bytes->ptr + start, .len = end - start};
+        start = end;
     }
 }
 
@@ -237,7 +247,7 @@ print_rows(Cursor *cursor, SqlOutput *output, Error *err)
         read_row(cursor, output, &bytes, values);
         put_row(output, values);
         cursor->chunk_row++;
-        if (output->text.len > 1024 * 1024) {
+        if (output->text.len > FLUSH_BYTES) {
             cli_put(&output->text);
             buf_reset(&output->text);
         }
@@ -268,7 +278,7 @@ run_query(Engine *engine, const Prepared *prepared, SqlOutput *output, Error *er
 static bool
 run_statement(Engine *engine, Str sql, SqlOutput *output, Error *err)
 {
-    AUTO(prepared_freep) Prepared *prepared = NULL;
+    AUTO(prepared_unrefp) Prepared *prepared = NULL;
     Str rest = sql;
     Str statement;
 

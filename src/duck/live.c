@@ -1,19 +1,18 @@
 /* live.c - walberg_live(set, file_index, file_row_number): is this row not deleted?
  *
- * Rows of a scan come in runs: one file, ascending row numbers without gaps. For such a run the
- * bitmap is asked once for what lies inside, so the cost follows the deleted rows, not all rows. */
+ * Deleted rows are a sorted list per file. Rows of a scan come in runs: one file, ascending row
+ * numbers without gaps. For such a run the list is searched once for what lies inside, so the cost
+ * follows the deleted rows, not all rows. */
 #include "duck/session.h"
 
 #include <assert.h>
 #include <pthread.h>
 
-#include <roaring/roaring.h>
-
 #include "duck/internal.h"
 
 struct DeadRows {
     size_t file_count;
-    roaring_bitmap_t **files; /* NULL: none deleted */
+    Buf *files; /* uint32_t, ascending once sealed */
 };
 
 typedef struct DeadEntry {
@@ -33,7 +32,7 @@ dead_rows_new(size_t file_count)
     DeadRows *dead = xcalloc(1, sizeof *dead);
 
     dead->file_count = file_count;
-    dead->files = (roaring_bitmap_t **) xcalloc(file_count, sizeof(roaring_bitmap_t *));
+    dead->files = xcalloc(file_count, sizeof(Buf));
     return dead;
 }
 
@@ -43,9 +42,8 @@ dead_rows_free(DeadRows *dead)
     if (dead == NULL)
         return;
     for (size_t i = 0; i < dead->file_count; i++)
-        if (dead->files[i] != NULL)
-            roaring_bitmap_free(dead->files[i]);
-    free((void *) dead->files);
+        buf_done(&dead->files[i]);
+    free(dead->files);
     free(dead);
 }
 
@@ -53,27 +51,45 @@ void
 dead_rows_add(DeadRows *dead, size_t file, uint32_t row)
 {
     assert(file < dead->file_count);
-    if (dead->files[file] == NULL)
-        dead->files[file] = roaring_bitmap_create();
-    roaring_bitmap_add(dead->files[file], row);
+    BUF_PUSH(&dead->files[file], uint32_t, row);
+}
+
+static int
+compare_rows(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *) a;
+    uint32_t right = *(const uint32_t *) b;
+
+    return left < right ? -1 : left > right;
+}
+
+static void
+seal_file(Buf *rows)
+{
+    size_t count = BUF_COUNT(rows, uint32_t);
+    size_t kept = 0;
+
+    if (count == 0)
+        return;
+    qsort(rows->ptr, count, sizeof(uint32_t), compare_rows);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || BUF_AT(rows, uint32_t, i) != BUF_AT(rows, uint32_t, kept - 1))
+            BUF_AT(rows, uint32_t, kept++) = BUF_AT(rows, uint32_t, i);
+    rows->len = kept * sizeof(uint32_t);
+}
+
+void
+dead_rows_seal(DeadRows *dead)
+{
+    for (size_t i = 0; i < dead->file_count; i++)
+        seal_file(&dead->files[i]);
 }
 
 uint64_t
 dead_rows_count(const DeadRows *dead, size_t file)
 {
     assert(file < dead->file_count);
-    return dead->files[file] == NULL ? 0 : roaring_bitmap_get_cardinality(dead->files[file]);
-}
-
-uint64_t
-dead_rows_bytes(const DeadRows *dead)
-{
-    uint64_t bytes = dead->file_count * sizeof(roaring_bitmap_t *);
-
-    for (size_t i = 0; i < dead->file_count; i++)
-        if (dead->files[i] != NULL)
-            bytes += roaring_bitmap_size_in_bytes(dead->files[i]);
-    return bytes;
+    return BUF_COUNT(&dead->files[file], uint32_t);
 }
 
 DeadTable *
@@ -183,19 +199,45 @@ is_constant(const uint64_t *values, size_t count)
     return constant;
 }
 
+/* Index of the first deleted row that is at least `row`. */
+static size_t
+find_row(const Buf *rows, uint32_t row)
+{
+    size_t low = 0;
+    size_t high = BUF_COUNT(rows, uint32_t);
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (BUF_AT(rows, uint32_t, mid) < row)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 /* Clear what is deleted of `count` rows from `first` on. */
 static void
-clear_run(const roaring_bitmap_t *bitmap, uint32_t first, size_t count, bool *live)
+clear_run(const Buf *rows, uint32_t first, size_t count, bool *live)
 {
-    roaring_uint32_iterator_t cursor;
+    size_t end = BUF_COUNT(rows, uint32_t);
 
-    roaring_init_iterator(bitmap, &cursor);
-    if (!roaring_move_uint32_iterator_equalorlarger(&cursor, first))
-        return;
-    while (cursor.has_value && cursor.current_value - first < count) {
-        live[cursor.current_value - first] = false;
-        roaring_advance_uint32_iterator(&cursor);
+    for (size_t i = find_row(rows, first); i < end; i++) {
+        uint32_t offset = BUF_AT(rows, uint32_t, i) - first;
+
+        if (offset >= count)
+            return;
+        live[offset] = false;
     }
+}
+
+static bool
+is_dead(const Buf *rows, uint32_t row)
+{
+    size_t i = find_row(rows, row);
+
+    return i < BUF_COUNT(rows, uint32_t) && BUF_AT(rows, uint32_t, i) == row;
 }
 
 static bool
@@ -207,15 +249,11 @@ mark_live(const DeadRows *dead, const uint64_t *files, const int64_t *rows, size
         if (files[i] >= dead->file_count || rows[i] < 0 || rows[i] > UINT32_MAX)
             return false;
     if (count > 0 && is_constant(files, count) && is_run(rows, count)) {
-        if (dead->files[files[0]] != NULL)
-            clear_run(dead->files[files[0]], (uint32_t) rows[0], count, live);
+        clear_run(&dead->files[files[0]], (uint32_t) rows[0], count, live);
         return true;
     }
-    for (size_t i = 0; i < count; i++) {
-        const roaring_bitmap_t *bitmap = dead->files[files[i]];
-
-        live[i] = bitmap == NULL || !roaring_bitmap_contains(bitmap, (uint32_t) rows[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        live[i] = !is_dead(&dead->files[files[i]], (uint32_t) rows[i]);
     return true;
 }
 

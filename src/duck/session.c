@@ -47,6 +47,7 @@ duck_lockdown(Duck *duck, const char *const *directories, size_t count, Error *e
                    "SET GLOBAL TimeZone = 'UTC';"
                    "SET GLOBAL lambda_syntax = 'DISABLE_SINGLE_ARROW';"
                    "SET GLOBAL errors_as_json = true;"
+                   "SET GLOBAL preserve_identifier_case = false;"
                    "SET GLOBAL parquet_metadata_cache = true;"
                    "SET GLOBAL validate_external_file_cache = 'NO_VALIDATION';"
                    "SET GLOBAL allowed_directories = [");

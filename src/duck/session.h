@@ -153,7 +153,7 @@ void duck_rows_binary(const DuckRows *rows, int column, size_t row, uint32_t ele
  * Views over data files with deletes say
  *     WHERE walberg_live(<set>, file_index, file_row_number)
  * set being the number under which a DeadRows was published. A lookup table shared by all
- * connections, so that the bitmaps exist once. */
+ * connections, so that the lists exist once. */
 
 typedef struct DeadRows DeadRows;   /* which rows of a list of files are deleted */
 typedef struct DeadTable DeadTable; /* number -> DeadRows */
@@ -161,12 +161,13 @@ typedef struct DeadTable DeadTable; /* number -> DeadRows */
 DeadRows *dead_rows_new(size_t file_count);
 void dead_rows_free(DeadRows *dead); /* NULL is fine */
 void dead_rows_add(DeadRows *dead, size_t file, uint32_t row);
+/* After the last row was added; a row may have been added twice. */
+void dead_rows_seal(DeadRows *dead);
 uint64_t dead_rows_count(const DeadRows *dead, size_t file);
-uint64_t dead_rows_bytes(const DeadRows *dead);
 
 DeadTable *dead_table_new(void);
 void dead_table_free(DeadTable *table); /* after the Duck is closed; NULL is fine */
-/* Takes ownership; the number is never reused. */
+/* Takes ownership of sealed rows; the number is never reused. */
 uint64_t dead_table_publish(DeadTable *table, DeadRows *dead);
 /* No statement that starts from now on asks for it. */
 void dead_table_retire(DeadTable *table, uint64_t set);

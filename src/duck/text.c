@@ -62,11 +62,13 @@ shortest(double number, bool single, char out[40])
 
     /* Any decimal of FLT_DIG or DBL_DIG digits survives the way there and back, so a shorter one
      * shows as zeros at the end; below the normal range that does not hold. */
-    for (int digits = subnormal ? 1 : (single ? FLT_DIG : DBL_DIG); digits <= most; digits++) {
+    int digits = subnormal ? 1 : (single ? FLT_DIG : DBL_DIG);
+    bool same;
+
+    do {
         snprintf(out, 40, "%.*e", digits - 1, number);
-        if (single ? strtof(out, NULL) == (float) number : strtod(out, NULL) == number)
-            return;
-    }
+        same = single ? strtof(out, NULL) == (float) number : strtod(out, NULL) == number;
+    } while (!same && ++digits <= most);
 }
 
 /* Plain notation for exponents from -4 up to fixed_max, else scientific (Postgres' d2s.c, f2s.c,
@@ -75,7 +77,7 @@ static void
 put_float(Buf *out, double number, bool single)
 {
     char text[40];
-    char digits[24];
+    char digits[24] = "0";
     int count = 0;
 
     if (isnan(number)) {
@@ -292,6 +294,12 @@ is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+static bool
+is_one_of(char c, const char *set)
+{
+    return c != '\0' && strchr(set, c) != NULL;
+}
+
 /* Whether an element of an array has to be quoted (Postgres' array_out). */
 static bool
 element_needs_quotes(Str text)
@@ -301,7 +309,7 @@ element_needs_quotes(Str text)
     if (text.len == 4 && strncasecmp(text.ptr, "null", 4) == 0)
         return true;
     for (size_t i = 0; i < text.len; i++)
-        if (is_blank(text.ptr[i]) || memchr("\"\\{},", text.ptr[i], 5) != NULL)
+        if (is_blank(text.ptr[i]) || is_one_of(text.ptr[i], "\"\\{},"))
             return true;
     return false;
 }
@@ -355,7 +363,7 @@ put_member(Buf *out, Str text)
     bool quotes = text.len == 0;
 
     for (size_t i = 0; i < text.len && !quotes; i++)
-        quotes = is_blank(text.ptr[i]) || memchr("\"\\(),", text.ptr[i], 5) != NULL;
+        quotes = is_blank(text.ptr[i]) || is_one_of(text.ptr[i], "\"\\(),");
     if (!quotes) {
         buf_str(out, text);
         return;

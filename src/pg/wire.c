@@ -137,9 +137,10 @@ wire_next(Str in, bool started, WireMessage *out_message, size_t *out_used, Erro
         return true;
     }
     *out_message = (WireMessage){
-        .type = started ? in.ptr[0] : '\0',
         .body = {.ptr = in.ptr + head + 4, .len = length - 4},
     };
+    if (started)
+        out_message->type = in.ptr[0];
     *out_used = head + length;
     return true;
 }

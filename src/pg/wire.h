@@ -150,8 +150,8 @@ void wire_put_parameter_types(Buf *out, const uint32_t *types, int count);
 size_t wire_row_begin(Buf *out, int columns);
 void wire_put_null(Buf *out);
 size_t wire_value_begin(Buf *out);
-void wire_value_end(Buf *out, size_t begin);
-void wire_row_end(Buf *out, size_t begin);
+void wire_value_end(Buf *out, size_t at);
+void wire_row_end(Buf *out, size_t at);
 
 typedef struct WireError {
     const char *severity; /* "ERROR", "FATAL", "NOTICE", "WARNING" */

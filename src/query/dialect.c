@@ -183,14 +183,18 @@ follow_clauses(Rewriter *writer)
                                            "limit",  "union", "on",    "intersect", "except"};
     const Token *token = peek(writer, 0);
 
-    if (token_is(token, "(") && ++writer->depth < DEPTH_MAX)
-        writer->in_from[writer->depth] = false;
+    bool opens = token_is(token, "(");
+
+    if (opens)
+        writer->depth++;
     else if (token_is(token, ")") && writer->depth > 0)
         writer->depth--;
-    else if (writer->depth < DEPTH_MAX && WORD_OF(token, begin_from))
-        writer->in_from[writer->depth] = true;
-    else if (writer->depth < DEPTH_MAX && WORD_OF(token, end_from))
+    if (writer->depth >= DEPTH_MAX)
+        return;
+    if (opens || WORD_OF(token, end_from))
         writer->in_from[writer->depth] = false;
+    else if (WORD_OF(token, begin_from))
+        writer->in_from[writer->depth] = true;
 }
 
 /* How many tokens the present word and the parentheses behind it take, 0: they do not close. */
@@ -304,6 +308,35 @@ try_regclass(Rewriter *writer)
     return true;
 }
 
+/* Keywords of DuckDB that are ordinary names in Postgres (duckdb_keywords() against
+ * pg_get_keywords()): quoted, unless what follows shows that the keyword is meant. */
+static bool
+try_keyword(Rewriter *writer)
+{
+    static const char *const keywords[] = {
+        "anti", "asof",   "at",     "columns",   "describe",   "generated",
+        "glob", "lambda", "map",    "pivot",     "positional", "qualify",
+        "semi", "show",   "struct", "summarize", "unpack",     "unpivot",
+    };
+    static const char *const goes_on[] = {"time", "join", "local"};
+    const Token *next = peek(writer, 1);
+    Str word = peek(writer, 0)->text;
+
+    if (!WORD_OF(peek(writer, 0), keywords) || token_is(next, "(") || token_is(next, "{") ||
+        next->kind == TOKEN_STRING || WORD_OF(next, goes_on) ||
+        (token_is_word(peek(writer, 0), "lambda") && next->kind == TOKEN_WORD))
+        return false;
+
+    AUTO_BUF Buf quoted = {0};
+
+    buf_byte(&quoted, '"');
+    for (size_t i = 0; i < word.len; i++)
+        buf_byte(&quoted, (uint8_t) (word.ptr[i] | 0x20)); /* all letters */
+    buf_byte(&quoted, '"');
+    replace(writer, 1, buf_view(&quoted));
+    return true;
+}
+
 static bool
 rewrite_token(Rewriter *writer, Error *err)
 {
@@ -325,7 +358,7 @@ rewrite_token(Rewriter *writer, Error *err)
         return query_fail(writer->failure, err, SQLSTATE_UNSUPPORTED,
                           "SIMILAR TO is not supported\nhint: use LIKE or ~");
     if (!try_operator(writer) && !try_collate(writer) && !try_fetch(writer) &&
-        !try_regclass(writer) && !try_column_alias(writer))
+        !try_regclass(writer) && !try_column_alias(writer) && !try_keyword(writer))
         writer->at++;
     return true;
 }

@@ -11,6 +11,7 @@
  *     FETCH FIRST n ROWS ONLY      -> LIMIT n
  *     'x'::regclass                -> to_regclass('x')
  *     FROM unnest(x) u             -> FROM unnest(x) u(u)    the column has the alias' name
+ *     at, show, pivot, ...         -> "at", ...              names there, keywords here
  *     $1                           -> a literal
  *     SIMILAR TO                   refused: DuckDB reads it as ~ */
 #ifndef QUERY_DIALECT_H

@@ -261,8 +261,9 @@ plan(Cursor *cursor, const CursorOpen *open, Error *err)
 {
     Engine *engine = cursor->engine;
 
-    if (!guard_check(engine->parser, &engine->tables, cursor->arena, open->guarded,
-                     &cursor->guarded, &engine->failure, err)) {
+    GuardQuery query = {.sql = open->guarded, .parser = engine->parser, .tables = &engine->tables};
+
+    if (!guard_check(&query, cursor->arena, &cursor->guarded, &engine->failure, err)) {
         /* its place is in the part that was guarded */
         if (engine->failure.position >= 0)
             engine->failure.position += open->guarded.ptr - open->sql;

@@ -369,12 +369,13 @@ guard_check_tree(GuardTables *tables, Arena *arena, Str json, Guarded *out_guard
 }
 
 bool
-guard_check(DuckSession *parser, GuardTables *tables, Arena *arena, Str sql, Guarded *out_guarded,
-            QueryFailure *failure, Error *err)
+guard_check(const GuardQuery *query, Arena *arena, Guarded *out_guarded, QueryFailure *failure,
+            Error *err)
 {
     Str json;
 
-    if (!duck_session_ask(parser, arena, "SELECT json_serialize_sql($1::VARCHAR)", sql, &json, err))
-        return query_fail_duck(failure, err, duck_session_failure(parser));
-    return guard_check_tree(tables, arena, json, out_guarded, failure, err);
+    if (!duck_session_ask(query->parser, arena, "SELECT json_serialize_sql($1::VARCHAR)",
+                          query->sql, &json, err))
+        return query_fail_duck(failure, err, duck_session_failure(query->parser));
+    return guard_check_tree(query->tables, arena, json, out_guarded, failure, err);
 }

@@ -36,10 +36,15 @@ typedef struct Guarded {
     Str *tail;
 } Guarded;
 
-/* sql is one query, in DuckDB's dialect. parser: a session that is not in a transaction. On
- * failure *failure is set. */
-bool guard_check(DuckSession *parser, GuardTables *tables, Arena *arena, Str sql,
-                 Guarded *out_guarded, QueryFailure *failure, Error *err) WARN_UNUSED;
+typedef struct GuardQuery {
+    Str sql;             /* one query, in DuckDB's dialect */
+    DuckSession *parser; /* not in a transaction */
+    GuardTables *tables;
+} GuardQuery;
+
+/* On failure *failure is set. */
+bool guard_check(const GuardQuery *query, Arena *arena, Guarded *out_guarded, QueryFailure *failure,
+                 Error *err) WARN_UNUSED;
 
 /* The walk alone, over what json_serialize_sql() answered. */
 bool guard_check_tree(GuardTables *tables, Arena *arena, Str json, Guarded *out_guarded,

@@ -1,112 +1,10 @@
 #include "query/literal.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <strings.h>
 
-#include "base/bytes.h"
+#include "query/literal_binary.h"
 #include "query/types.h"
-
-/* --- binary parameters become text --------------------------------------------------------- */
-
-static bool
-wrong_size(const Parameter *parameter, QueryFailure *failure, Error *err)
-{
-    return query_fail(failure, err, SQLSTATE_INVALID_BINARY,
-                      "incorrect binary data format in parameter of type %u (%zu bytes)",
-                      parameter->type_oid, parameter->value.len);
-}
-
-static void
-float4_text(Buf *out, uint32_t bits)
-{
-    float number;
-
-    memcpy(&number, &bits, sizeof number);
-    buf_printf(out, "%.9g", (double) number);
-}
-
-static void
-float8_text(Buf *out, uint64_t bits)
-{
-    double number;
-
-    memcpy(&number, &bits, sizeof number);
-    buf_printf(out, "%.17g", number);
-}
-
-static void
-hex_text(Buf *out, Str bytes)
-{
-    for (size_t i = 0; i < bytes.len; i++)
-        buf_printf(out, "%02x", (uint8_t) bytes.ptr[i]);
-}
-
-static bool
-fixed_text(Buf *out, const Parameter *parameter, QueryFailure *failure, Error *err)
-{
-    const PgTypeRow *row = pg_type_of_oid(parameter->type_oid);
-    const char *bytes = parameter->value.ptr;
-
-    if (row == NULL || row->size < 0 || parameter->value.len != (size_t) row->size)
-        return wrong_size(parameter, failure, err);
-    switch (parameter->type_oid) {
-    case OID_BOOL:
-        buf_byte(out, bytes[0] != 0 ? 't' : 'f');
-        return true;
-    case OID_INT2:
-        buf_printf(out, "%d", (int16_t) load_be16(bytes));
-        return true;
-    case OID_INT4:
-        buf_printf(out, "%" PRId32, (int32_t) load_be32(bytes));
-        return true;
-    case OID_INT8:
-        buf_printf(out, "%" PRId64, (int64_t) load_be64(bytes));
-        return true;
-    case OID_FLOAT4:
-        float4_text(out, load_be32(bytes));
-        return true;
-    case OID_FLOAT8:
-        float8_text(out, load_be64(bytes));
-        return true;
-    default:
-        hex_text(out, parameter->value); /* uuid: DuckDB reads it without hyphens, too */
-        return true;
-    }
-}
-
-static bool
-binary_text(Buf *out, const Parameter *parameter, QueryFailure *failure, Error *err)
-{
-    switch (parameter->type_oid) {
-    case OID_BOOL:
-    case OID_INT2:
-    case OID_INT4:
-    case OID_INT8:
-    case OID_FLOAT4:
-    case OID_FLOAT8:
-    case OID_UUID:
-        return fixed_text(out, parameter, failure, err);
-    case 0:
-    case OID_TEXT:
-    case OID_VARCHAR:
-    case OID_BPCHAR:
-    case OID_NAME:
-    case OID_UNKNOWN:
-    case OID_JSON:
-        buf_str(out, parameter->value);
-        return true;
-    case OID_BYTEA:
-        buf_cstr(out, "\\x");
-        hex_text(out, parameter->value);
-        return true;
-    default:
-        return query_fail(failure, err, SQLSTATE_UNSUPPORTED,
-                          "binary format of parameters of type %u is not supported\n"
-                          "hint: send the parameter as text",
-                          parameter->type_oid);
-    }
-}
 
 /* --- text parameters become literals ------------------------------------------------------- */
 
@@ -280,13 +178,16 @@ literal_put(Buf *out, const Parameter *parameter, QueryFailure *failure, Error *
 {
     AUTO_BUF Buf text = {0};
     Str value = parameter->value;
+    bool done = false;
 
     if (value.ptr == NULL) {
         put_null(out, parameter->type_oid);
         return true;
     }
     if (parameter->format == 1) {
-        TRY(binary_text(&text, parameter, failure, err));
+        TRY(literal_put_binary(out, &text, parameter, &done, failure, err));
+        if (done)
+            return true;
         buf_text(&text);
         value = buf_view(&text);
     }

@@ -15,6 +15,7 @@ typedef struct Parameter {
     Str value;         /* ptr == NULL: NULL */
 } Parameter;
 
+/* What a client may send in binary: see literal_binary.c. */
 bool literal_put(Buf *out, const Parameter *parameter, QueryFailure *failure,
                  Error *err) WARN_UNUSED;
 

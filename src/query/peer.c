@@ -119,8 +119,10 @@ peer_flush_some(Peer *peer, Error *err)
 void
 peer_farewell(Peer *peer)
 {
-    (void) !send(peer->fd, peer->out.ptr, peer->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (peer->out.len > 0)
+        (void) !send(peer->fd, peer->out.ptr, peer->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     buf_reset(&peer->out);
+    shutdown(peer->fd, SHUT_RDWR);
 }
 
 bool

@@ -28,7 +28,8 @@ bool peer_read(Peer *peer, bool started, int64_t wait_ms, WireMessage *out_messa
 bool peer_flush(Peer *peer, Error *err) WARN_UNUSED;
 /* The same, when there is enough to be worth it. */
 bool peer_flush_some(Peer *peer, Error *err) WARN_UNUSED;
-/* Send what can be sent without waiting: a last word on the way out. */
+/* Send what can be sent without waiting, a last word on the way out, and hang up: who asked for a
+ * cancel waits for that. */
 void peer_farewell(Peer *peer);
 /* Whether the client has closed its end. Does not wait. */
 bool peer_is_gone(int fd);

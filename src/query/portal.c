@@ -11,6 +11,7 @@ portal_free(Portal *portal)
     if (portal == NULL)
         return;
     cursor_close(portal->cursor);
+    prepared_unref(portal->prepared);
     buf_done(&portal->text);
     dialect_map_done(&portal->map);
     arena_free(portal->arena);
@@ -89,7 +90,7 @@ portal_new(Engine *engine, const PortalMake *make, Portal **out_portal, Error *e
     buf_str(&name, make->name);
     portal->name = xstrdup(buf_text(&name));
     portal->arena = arena_new();
-    portal->prepared = make->prepared;
+    portal->prepared = prepared_ref(make->prepared);
     if (!fill(portal, make->bind, engine, err)) {
         portal_free(portal);
         return false;

@@ -7,7 +7,7 @@
 
 typedef struct Portal {
     char *name;
-    const Prepared *prepared;
+    Prepared *prepared; /* holds a reference */
     Arena *arena;
     Buf text; /* for DuckDB; empty for utility statements */
     DialectMap map;
@@ -24,7 +24,7 @@ typedef struct Portal {
 
 typedef struct PortalMake {
     Str name;
-    const Prepared *prepared;
+    Prepared *prepared;
     const WireBind *bind; /* NULL: no parameters, all columns as text */
 } PortalMake;
 

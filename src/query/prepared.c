@@ -7,10 +7,17 @@
 
 enum { PARAMETERS_MAX = 65535 };
 
-void
-prepared_free(Prepared *prepared)
+Prepared *
+prepared_ref(Prepared *prepared)
 {
-    if (prepared == NULL)
+    prepared->references++;
+    return prepared;
+}
+
+void
+prepared_unref(Prepared *prepared)
+{
+    if (prepared == NULL || --prepared->references > 0)
         return;
     arena_free(prepared->arena);
     free(prepared->name);
@@ -18,9 +25,9 @@ prepared_free(Prepared *prepared)
 }
 
 void
-prepared_freep(Prepared **prepared)
+prepared_unrefp(Prepared **prepared)
 {
-    prepared_free(*prepared);
+    prepared_unref(*prepared);
 }
 
 /* --- text ---------------------------------------------------------------------------------- */
@@ -243,11 +250,12 @@ prepared_new(Engine *engine, const PreparedMake *make, Prepared **out_prepared, 
     AUTO_BUF Buf name = {0};
 
     buf_str(&name, make->name);
+    prepared->references = 1;
     prepared->name = xstrdup(buf_text(&name));
     prepared->arena = arena_new();
     prepared->sql = arena_str(prepared->arena, make->sql);
     if (!fill(prepared, make, engine, err)) {
-        prepared_free(prepared);
+        prepared_unref(prepared);
         return false;
     }
     *out_prepared = prepared;

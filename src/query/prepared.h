@@ -7,7 +7,9 @@
 #include "query/engine.h"
 #include "query/utility.h"
 
+/* Shared by the portals that were made of it: it lives as long as one of them. */
 typedef struct Prepared {
+    int references;
     char *name; /* empty: the unnamed one */
     Arena *arena;
     Str sql; /* one statement, as the client wrote it; NUL-terminated */
@@ -29,11 +31,13 @@ typedef struct PreparedMake {
     bool describe; /* else columns and parameter types are left open */
 } PreparedMake;
 
-/* Failures are in engine->failure, places counted from the start of sql. */
+/* One reference is the caller's. Failures are in engine->failure, places counted from the start of
+ * sql. */
 bool prepared_new(Engine *engine, const PreparedMake *make, Prepared **out_prepared,
                   Error *err) WARN_UNUSED;
-void prepared_free(Prepared *prepared); /* NULL is fine */
-void prepared_freep(Prepared **prepared);
+Prepared *prepared_ref(Prepared *prepared);
+void prepared_unref(Prepared *prepared); /* NULL is fine */
+void prepared_unrefp(Prepared **prepared);
 
 /* The statement for DuckDB, with the parameters in it. */
 bool prepared_text(const Prepared *prepared, const Parameter *parameters, Buf *out, DialectMap *map,

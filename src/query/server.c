@@ -226,7 +226,6 @@ accept_client(Server *server)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    reap_clients(server, false);
     for (size_t i = 0; i < CLIENTS_MAX + CLIENTS_EXTRA; i++) {
         Client *client = &server->clients[i];
 
@@ -369,6 +368,7 @@ accept_clients(Server *server, Error *err)
             return err->kind == ERR_CANCELED;
         if (ready)
             accept_client(server);
+        reap_clients(server, false);
         tick_clients(server);
     }
     return true;

@@ -1,51 +1,11 @@
 #include "query/session.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include <uthash.h>
-
 #include "base/hash.h"
-#include "base/log.h"
-#include "query/portal.h"
-#include "query/settings.h"
+#include "query/session_internal.h"
 #include "query/token.h"
-
-enum {
-    STARTUP_WAIT_MS = 60 * 1000,
-    CANCEL_KEY_SHORT = 4, /* bytes, protocol 3.0 */
-    CANCEL_KEY_LONG = 32,
-    PREPARED_MAX = 10000, /* statements and portals that a client may keep */
-};
-
-typedef struct NamedStatement {
-    Prepared *prepared;
-    UT_hash_handle hh;
-} NamedStatement;
-
-typedef struct NamedPortal {
-    Portal *portal;
-    UT_hash_handle hh;
-} NamedPortal;
-
-struct QuerySession {
-    SessionOpen open;
-    Peer peer;
-    Engine engine;
-    Settings *settings;
-    Arena *arena; /* of the message being handled */
-    uint32_t pid;
-    char key[CANCEL_KEY_LONG];
-    atomic_size_t key_length; /* settled before the client knows the key */
-    char status;              /* 'I', 'T', 'E' as in ReadyForQuery */
-    bool skip_to_sync;        /* after a failure in the extended protocol */
-    bool leaving;
-    NamedStatement *statements;
-    NamedPortal *portals;
-    atomic_bool busy; /* a statement runs */
-};
 
 /* --- errors -------------------------------------------------------------------------------- */
 
@@ -93,8 +53,8 @@ report(QuerySession *session, const Error *err, Str query, size_t offset)
         session->status = 'E';
 }
 
-static void
-say_fatal(QuerySession *session, const char *sqlstate, const char *message)
+void
+session_say_fatal(QuerySession *session, const char *sqlstate, const char *message)
 {
     wire_put_error(
         &session->peer.out,
@@ -102,265 +62,15 @@ say_fatal(QuerySession *session, const char *sqlstate, const char *message)
     session->leaving = true;
 }
 
-static void
-warn(QuerySession *session, const char *sqlstate, const char *message)
+void
+session_warn(QuerySession *session, const char *sqlstate, const char *message)
 {
     wire_put_notice(
         &session->peer.out,
         &(WireError){.severity = "WARNING", .sqlstate = sqlstate, .message = str_of(message)});
 }
 
-/* --- what is kept -------------------------------------------------------------------------- */
-
-static void
-drop_portal(QuerySession *session, NamedPortal *named)
-{
-    HASH_DEL(session->portals, named);
-    portal_free(named->portal);
-    free(named);
-}
-
-static void
-drop_portals(QuerySession *session)
-{
-    NamedPortal *named;
-    NamedPortal *next;
-
-    HASH_ITER(hh, session->portals, named, next)
-    drop_portal(session, named);
-}
-
-/* The portals made of a statement go with it. */
-static void
-drop_statement(QuerySession *session, NamedStatement *statement)
-{
-    NamedPortal *named;
-    NamedPortal *next;
-
-    HASH_ITER(hh, session->portals, named, next)
-    {
-        if (named->portal->prepared == statement->prepared)
-            drop_portal(session, named);
-    }
-    HASH_DEL(session->statements, statement);
-    prepared_free(statement->prepared);
-    free(statement);
-}
-
-static void
-drop_statements(QuerySession *session)
-{
-    NamedStatement *named;
-    NamedStatement *next;
-
-    HASH_ITER(hh, session->statements, named, next)
-    drop_statement(session, named);
-}
-
-static NamedStatement *
-find_statement(QuerySession *session, Str name)
-{
-    NamedStatement *named;
-
-    HASH_FIND(hh, session->statements, name.ptr, name.len, named);
-    return named;
-}
-
-static NamedPortal *
-find_portal(QuerySession *session, Str name)
-{
-    NamedPortal *named;
-
-    HASH_FIND(hh, session->portals, name.ptr, name.len, named);
-    return named;
-}
-
-static bool
-keep_statement(QuerySession *session, Prepared *prepared, Error *err)
-{
-    if (HASH_COUNT(session->statements) >= PREPARED_MAX) {
-        prepared_free(prepared);
-        return query_fail(&session->engine.failure, err, "53000",
-                          "more than %d prepared statements", PREPARED_MAX);
-    }
-
-    NamedStatement *named = xcalloc(1, sizeof *named);
-
-    named->prepared = prepared;
-    HASH_ADD_KEYPTR(hh, session->statements, prepared->name, strlen(prepared->name), named);
-    return true;
-}
-
-static void
-keep_portal(QuerySession *session, Portal *portal)
-{
-    NamedPortal *named = xcalloc(1, sizeof *named);
-
-    named->portal = portal;
-    HASH_ADD_KEYPTR(hh, session->portals, portal->name, strlen(portal->name), named);
-}
-
-/* --- utility statements -------------------------------------------------------------------- */
-
-static void
-report_setting(QuerySession *session, Str name)
-{
-    for (size_t i = 0; i < settings_count(); i++) {
-        const char *known = settings_name(i);
-
-        if (strlen(known) == name.len && strncasecmp(known, name.ptr, name.len) == 0)
-            wire_put_parameter(&session->peer.out, known,
-                               str_of(settings_get(session->settings, name)));
-    }
-}
-
-static bool
-set_setting(QuerySession *session, Str name, Str value, Error *err)
-{
-    bool due = false;
-
-    if (name.len == 0)
-        return true;
-    TRY(settings_set(session->settings, name, value, &due, &session->engine.failure, err));
-    if (due)
-        report_setting(session, name);
-    if (str_eqc(name, "search_path"))
-        engine_set_path(&session->engine, str_of(settings_get(session->settings, name)));
-    return true;
-}
-
-static void
-reset_settings(QuerySession *session)
-{
-    settings_reset(session->settings);
-    engine_set_path(&session->engine, str_of(settings_get(session->settings, STR("search_path"))));
-}
-
-static void
-put_texts(Buf *out, const char *const *texts, int count)
-{
-    size_t row = wire_row_begin(out, count);
-
-    for (int i = 0; i < count; i++) {
-        size_t value = wire_value_begin(out);
-
-        buf_cstr(out, texts[i]);
-        wire_value_end(out, value);
-    }
-    wire_row_end(out, row);
-}
-
-static bool
-show_setting(QuerySession *session, Str name, Error *err)
-{
-    const char *value = settings_get(session->settings, name);
-
-    if (name.len > 0 && value == NULL)
-        return query_fail(&session->engine.failure, err, SQLSTATE_UNDEFINED_OBJECT,
-                          "unrecognized configuration parameter \"%.*s\"", STR_ARG(name));
-    if (name.len > 0) {
-        put_texts(&session->peer.out, &value, 1);
-        return true;
-    }
-    for (size_t i = 0; i < settings_count(); i++) {
-        const char *row[] = {settings_name(i),
-                             settings_get(session->settings, str_of(settings_name(i))),
-                             settings_about(i)};
-
-        put_texts(&session->peer.out, row, 3);
-    }
-    return true;
-}
-
-static const char *
-begin_transaction(QuerySession *session, const char *tag)
-{
-    if (session->status != 'I') {
-        warn(session, SQLSTATE_ACTIVE_TRANSACTION, "there is already a transaction in progress");
-        return tag;
-    }
-    engine_begin(&session->engine);
-    session->status = 'T';
-    return tag;
-}
-
-static const char *
-end_transaction(QuerySession *session, const char *tag)
-{
-    bool failed = session->status == 'E';
-
-    if (session->status == 'I')
-        warn(session, SQLSTATE_NO_TRANSACTION, "there is no transaction in progress");
-    drop_portals(session);
-    engine_end(&session->engine);
-    session->status = 'I';
-    return failed ? "ROLLBACK" : tag;
-}
-
-static bool
-deallocate(QuerySession *session, Str name, Error *err)
-{
-    NamedStatement *named;
-
-    if (name.len == 0) {
-        drop_statements(session);
-        return true;
-    }
-    named = find_statement(session, name);
-    if (named == NULL)
-        return query_fail(&session->engine.failure, err, SQLSTATE_NO_STATEMENT,
-                          "prepared statement \"%.*s\" does not exist", STR_ARG(name));
-    drop_statement(session, named);
-    return true;
-}
-
-/* Runs everything that is no query. The Utility may be freed by it (DEALLOCATE of itself), so it is
- * a copy. */
-static bool
-run_utility(QuerySession *session, Utility utility, Error *err)
-{
-    const char *tag = utility.tag;
-
-    switch (utility.kind) {
-    case UTILITY_EMPTY:
-        wire_put_bare(&session->peer.out, WIRE_EMPTY_QUERY);
-        return true;
-    case UTILITY_BEGIN:
-        tag = begin_transaction(session, tag);
-        break;
-    case UTILITY_COMMIT:
-    case UTILITY_ROLLBACK:
-        tag = end_transaction(session, tag);
-        break;
-    case UTILITY_ROLLBACK_TO:
-        if (session->status == 'E')
-            session->status = 'T';
-        break;
-    case UTILITY_SET:
-        TRY(set_setting(session, utility.name, utility.value, err));
-        break;
-    case UTILITY_SHOW:
-        TRY(show_setting(session, utility.name, err));
-        break;
-    case UTILITY_DEALLOCATE:
-        TRY(deallocate(session, utility.name, err));
-        break;
-    case UTILITY_DISCARD:
-        drop_statements(session);
-        reset_settings(session);
-        break;
-    case UTILITY_RESET_ALL:
-        reset_settings(session);
-        break;
-    case UTILITY_SAVEPOINT:
-    case UTILITY_NOTHING:
-    case UTILITY_QUERY:
-    case UTILITY_EXPLAIN:
-        break;
-    }
-    wire_put_complete(&session->peer.out, tag);
-    return true;
-}
+/* --- statements ---------------------------------------------------------------------------- */
 
 static bool
 is_query(const Prepared *prepared)
@@ -411,7 +121,7 @@ put_complete(QuerySession *session, const Portal *portal)
 /* --- simple queries ------------------------------------------------------------------------ */
 
 static bool
-run_simple_query(QuerySession *session, const Prepared *prepared, Error *err)
+run_simple_query(QuerySession *session, Prepared *prepared, Error *err)
 {
     AUTO(portal_freep) Portal *portal = NULL;
     const WireColumn *columns;
@@ -430,7 +140,7 @@ run_simple_query(QuerySession *session, const Prepared *prepared, Error *err)
 static bool
 run_simple(QuerySession *session, Str sql, Error *err)
 {
-    AUTO(prepared_freep) Prepared *prepared = NULL;
+    AUTO(prepared_unrefp) Prepared *prepared = NULL;
 
     TRY(prepared_new(&session->engine, &(PreparedMake){.name = STR(""), .sql = sql}, &prepared,
                      err));
@@ -439,7 +149,7 @@ run_simple(QuerySession *session, Str sql, Error *err)
         return run_simple_query(session, prepared, err);
     if (prepared->utility.kind == UTILITY_SHOW)
         wire_put_columns(&session->peer.out, prepared->columns, prepared->column_count);
-    return run_utility(session, prepared->utility, err);
+    return session_run_utility(session, prepared->utility, err);
 }
 
 /* All statements of a Query message, up to the first that fails. */
@@ -480,15 +190,15 @@ handle_parse(QuerySession *session, Str body, Error *err)
 {
     WireParse parse;
     Prepared *prepared = NULL;
-    NamedStatement *old;
+    Prepared *old;
 
     TRY(wire_parse_parse(session->arena, body, &parse, err));
-    old = find_statement(session, parse.name);
+    old = kept_statement(&session->kept, parse.name);
     if (old != NULL && parse.name.len > 0)
         return query_fail(&session->engine.failure, err, SQLSTATE_DUPLICATE_STATEMENT,
                           "prepared statement \"%.*s\" already exists", STR_ARG(parse.name));
     if (old != NULL)
-        drop_statement(session, old);
+        kept_forget_statement(&session->kept, old);
 
     Str rest = parse.query;
     Str sql;
@@ -507,10 +217,14 @@ handle_parse(QuerySession *session, Str body, Error *err)
                                      .describe = session->status != 'E'},
                      &prepared, err));
     if (!check_transaction(session, prepared, err)) {
-        prepared_free(prepared);
+        prepared_unref(prepared);
         return false;
     }
-    TRY(keep_statement(session, prepared, err));
+    if (!kept_add_statement(&session->kept, prepared)) {
+        prepared_unref(prepared);
+        return query_fail(&session->engine.failure, err, "53000",
+                          "more than %d prepared statements", KEPT_MAX);
+    }
     wire_put_bare(&session->peer.out, WIRE_PARSE_COMPLETE);
     return true;
 }
@@ -523,8 +237,8 @@ handle_bind(QuerySession *session, Str body, Error *err)
 
     TRY(wire_parse_bind(session->arena, body, &bind, err));
 
-    NamedStatement *statement = find_statement(session, bind.statement);
-    NamedPortal *old = find_portal(session, bind.portal);
+    Prepared *statement = kept_statement(&session->kept, bind.statement);
+    Portal *old = kept_portal(&session->kept, bind.portal);
 
     if (statement == NULL)
         return query_fail(&session->engine.failure, err, SQLSTATE_NO_STATEMENT,
@@ -533,16 +247,15 @@ handle_bind(QuerySession *session, Str body, Error *err)
         return query_fail(&session->engine.failure, err, SQLSTATE_DUPLICATE_PORTAL,
                           "portal \"%.*s\" already exists", STR_ARG(bind.portal));
     if (old != NULL)
-        drop_portal(session, old);
-    if (HASH_COUNT(session->portals) >= PREPARED_MAX)
-        return query_fail(&session->engine.failure, err, "53000", "more than %d portals",
-                          PREPARED_MAX);
-    TRY(check_transaction(session, statement->prepared, err));
-    TRY(portal_new(
-        &session->engine,
-        &(PortalMake){.name = bind.portal, .prepared = statement->prepared, .bind = &bind}, &portal,
-        err));
-    keep_portal(session, portal);
+        kept_drop_portal(&session->kept, old);
+    TRY(check_transaction(session, statement, err));
+    TRY(portal_new(&session->engine,
+                   &(PortalMake){.name = bind.portal, .prepared = statement, .bind = &bind},
+                   &portal, err));
+    if (!kept_add_portal(&session->kept, portal)) {
+        portal_free(portal);
+        return query_fail(&session->engine.failure, err, "53000", "more than %d portals", KEPT_MAX);
+    }
     wire_put_bare(&session->peer.out, WIRE_BIND_COMPLETE);
     return true;
 }
@@ -570,25 +283,24 @@ handle_describe(QuerySession *session, Str body, Error *err)
 
     TRY(wire_parse_target(body, &target, err));
     if (target.kind == 'P') {
-        NamedPortal *named = find_portal(session, target.name);
+        Portal *portal = kept_portal(&session->kept, target.name);
         const WireColumn *columns;
         int count;
 
-        if (named == NULL)
+        if (portal == NULL)
             return fail_no_portal(session, target.name, err);
-        columns = portal_columns(named->portal, &count);
+        columns = portal_columns(portal, &count);
         put_description(session, columns, count);
         return true;
     }
 
-    NamedStatement *named = find_statement(session, target.name);
+    const Prepared *prepared = kept_statement(&session->kept, target.name);
 
-    if (named == NULL)
+    if (prepared == NULL)
         return query_fail(&session->engine.failure, err, SQLSTATE_NO_STATEMENT,
                           "prepared statement \"%.*s\" does not exist", STR_ARG(target.name));
-    wire_put_parameter_types(&session->peer.out, named->prepared->types,
-                             named->prepared->parameter_count);
-    put_description(session, named->prepared->columns, named->prepared->column_count);
+    wire_put_parameter_types(&session->peer.out, prepared->types, prepared->parameter_count);
+    put_description(session, prepared->columns, prepared->column_count);
     return true;
 }
 
@@ -599,16 +311,13 @@ handle_execute(QuerySession *session, Str body, Error *err)
 
     TRY(wire_parse_execute(body, &execute, err));
 
-    NamedPortal *named = find_portal(session, execute.portal);
+    Portal *portal = kept_portal(&session->kept, execute.portal);
 
-    if (named == NULL)
+    if (portal == NULL)
         return fail_no_portal(session, execute.portal, err);
-
-    Portal *portal = named->portal;
-
     TRY(check_transaction(session, portal->prepared, err));
     if (!is_query(portal->prepared))
-        return run_utility(session, portal->prepared->utility, err);
+        return session_run_utility(session, portal->prepared->utility, err);
     if (!portal->done)
         TRY(portal_run(portal, &session->engine, &session->peer, execute.rows_max, err));
     if (portal->done)
@@ -625,13 +334,13 @@ handle_close(QuerySession *session, Str body, Error *err)
 
     TRY(wire_parse_target(body, &target, err));
 
-    NamedStatement *statement = target.kind == 'S' ? find_statement(session, target.name) : NULL;
-    NamedPortal *portal = target.kind == 'P' ? find_portal(session, target.name) : NULL;
+    Prepared *prepared = target.kind == 'S' ? kept_statement(&session->kept, target.name) : NULL;
+    Portal *portal = target.kind == 'P' ? kept_portal(&session->kept, target.name) : NULL;
 
-    if (statement != NULL)
-        drop_statement(session, statement);
+    if (prepared != NULL)
+        kept_drop_statement(&session->kept, prepared);
     if (portal != NULL)
-        drop_portal(session, portal);
+        kept_drop_portal(&session->kept, portal);
     wire_put_bare(&session->peer.out, WIRE_CLOSE_COMPLETE);
     return true;
 }
@@ -641,7 +350,7 @@ handle_sync(QuerySession *session)
 {
     session->skip_to_sync = false;
     if (session->status == 'I') {
-        drop_portals(session);
+        kept_drop_portals(&session->kept);
         engine_rest(&session->engine);
     }
     wire_put_ready(&session->peer.out, session->status);
@@ -710,7 +419,7 @@ handle_message(QuerySession *session, const WireMessage *message)
         if (wire_parse_query(message->body, &query, &err))
             handle_query(session, query);
         else
-            say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
+            session_say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
         break;
     case 'P':
     case 'B':
@@ -732,7 +441,7 @@ handle_message(QuerySession *session, const WireMessage *message)
     case 'f':
         break;
     default:
-        say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, "invalid frontend message type");
+        session_say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, "invalid frontend message type");
         break;
     }
 }
@@ -755,10 +464,10 @@ serve(QuerySession *session)
         arena_reset(session->arena);
         if (!peer_read(&session->peer, true, -1, &message, &closed, &err)) {
             if (err.kind == ERR_CANCELED)
-                say_fatal(session, SQLSTATE_SHUTDOWN,
-                          "terminating connection due to administrator command");
+                session_say_fatal(session, SQLSTATE_SHUTDOWN,
+                                  "terminating connection due to administrator command");
             else
-                say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
+                session_say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
             break;
         }
         if (closed)
@@ -768,149 +477,21 @@ serve(QuerySession *session)
             break;
     }
     if (cancel_is_set(session->open.cancel) && !session->leaving)
-        say_fatal(session, SQLSTATE_SHUTDOWN,
-                  "terminating connection due to administrator command");
-    peer_farewell(&session->peer);
-}
-
-/* --- startup ------------------------------------------------------------------------------- */
-
-/* -c name=value and --name=value of the startup option "options". */
-static void
-set_options(QuerySession *session, Str options)
-{
-    char *text = arena_strdup(session->arena, arena_str(session->arena, options).ptr);
-    char *save = NULL;
-
-    for (char *word = strtok_r(text, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
-        char *equals = strchr(word, '=');
-        char *name = strncmp(word, "--", 2) == 0 || strncmp(word, "-c", 2) == 0 ? word + 2 : word;
-        Error ignored;
-
-        if (equals == NULL)
-            continue;
-        *equals = '\0';
-        (void) !set_setting(session, str_of(name), str_of(equals + 1), &ignored);
-    }
-}
-
-/* Settings that cannot be had are left as they are: what holds is reported anyway, and a client
- * whose zone is not UTC shall be able to connect. */
-static void
-apply_startup(QuerySession *session, const WireStartup *startup)
-{
-    for (int i = 0; i < startup->setting_count; i++) {
-        WireSetting setting = startup->settings[i];
-        Error ignored;
-
-        if (str_eqc(setting.name, "user") || str_eqc(setting.name, "database") ||
-            str_eqc(setting.name, "replication"))
-            continue;
-        if (str_eqc(setting.name, "options"))
-            set_options(session, setting.value);
-        else
-            (void) !set_setting(session, setting.name, setting.value, &ignored);
-    }
-    settings_pin(session->settings);
-}
-
-static void
-welcome(QuerySession *session, const WireStartup *startup)
-{
-    Buf *out = &session->peer.out;
-    int32_t protocol = wire_protocol(startup->protocol);
-
-    if (protocol != startup->protocol || startup->unknown_count > 0)
-        wire_put_negotiate(out, protocol, startup->unknown, startup->unknown_count);
-    wire_put_authentication_ok(out);
-    apply_startup(session, startup);
-    for (size_t i = 0; i < settings_count(); i++)
-        if (settings_is_reported(i))
-            wire_put_parameter(out, settings_name(i),
-                               str_of(settings_get(session->settings, str_of(settings_name(i)))));
-    if (protocol < WIRE_PROTOCOL_3_2)
-        session->key_length = CANCEL_KEY_SHORT;
-    wire_put_backend_key(out, session->pid, (Str){.ptr = session->key, .len = session->key_length});
-    wire_put_ready(out, session->status);
-}
-
-static bool
-is_replication(const WireStartup *startup)
-{
-    for (int i = 0; i < startup->setting_count; i++)
-        if (str_eqc(startup->settings[i].name, "replication") &&
-            !str_eqc(startup->settings[i].value, "false"))
-            return true;
-    return false;
-}
-
-/* *out_ready: the client may send statements. */
-static bool
-handle_startup(QuerySession *session, Str body, bool *out_ready, Error *err)
-{
-    WireStartup startup;
-
-    TRY(wire_parse_startup(session->arena, body, &startup, err));
-    switch (startup.kind) {
-    case WIRE_HELLO_SSL:
-    case WIRE_HELLO_GSSENC:
-        buf_byte(&session->peer.out, 'N');
-        return true;
-    case WIRE_HELLO_CANCEL:
-        session->open.host->cancel(session->open.host, startup.cancel_pid, startup.cancel_key);
-        session->leaving = true;
-        return true;
-    case WIRE_HELLO_START:
-        break;
-    }
-    if (session->open.full) {
-        say_fatal(session, SQLSTATE_TOO_MANY_CONNECTIONS, "sorry, too many clients already");
-        return true;
-    }
-    if (is_replication(&startup)) {
-        say_fatal(session, SQLSTATE_UNSUPPORTED, "this server has no replication");
-        return true;
-    }
-    welcome(session, &startup);
-    *out_ready = true;
-    return true;
-}
-
-/* Up to the first ReadyForQuery. */
-static bool
-start(QuerySession *session, Error *err)
-{
-    bool ready = false;
-
-    while (!ready && !session->leaving) {
-        WireMessage message;
-        bool closed = false;
-
-        arena_reset(session->arena);
-        TRY(peer_read(&session->peer, false, STARTUP_WAIT_MS, &message, &closed, err));
-        if (closed) {
-            session->leaving = true;
-            return true;
-        }
-        TRY(handle_startup(session, message.body, &ready, err));
-        TRY(peer_flush(&session->peer, err));
-    }
-    return true;
+        session_say_fatal(session, SQLSTATE_SHUTDOWN,
+                          "terminating connection due to administrator command");
 }
 
 void
 session_run(QuerySession *session)
 {
     Error err = {0};
+    bool started = session_start(session, &err);
 
-    if (!start(session, &err)) {
-        if (!session->peer.lost && err.kind == ERR_INPUT)
-            say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
-        peer_farewell(&session->peer);
-        return;
-    }
-    if (!session->leaving)
+    if (!started && !session->peer.lost && err.kind == ERR_INPUT)
+        session_say_fatal(session, SQLSTATE_PROTOCOL_VIOLATION, err.msg);
+    if (started && !session->leaving)
         serve(session);
+    peer_farewell(&session->peer);
 }
 
 /* --- life ---------------------------------------------------------------------------------- */
@@ -940,8 +521,7 @@ session_new(const SessionOpen *open, QuerySession **out_session, Error *err)
 void
 session_free(QuerySession *session)
 {
-    drop_portals(session);
-    drop_statements(session);
+    kept_done(&session->kept);
     engine_end(&session->engine);
     engine_done(&session->engine);
     settings_free(session->settings);

@@ -372,6 +372,8 @@ find_dead(Arena *arena, const PlanMake *make, const Live *live, const Buf *targe
         if (round == 0)
             plan->dead = dead_rows_new(plan->dirty_count);
     }
+    if (plan->dead != NULL)
+        dead_rows_seal(plan->dead);
     return true;
 }
 
@@ -407,7 +409,8 @@ make_plan(Arena *arena, const PlanMake *make, Live *live, TablePlan *plan, Error
     for (size_t i = 0; i < BUF_COUNT(&live->data, const ManifestEntry *); i++)
         BUF_PUSH(&targets, Target,
                  ((Target){.entry = BUF_AT(&live->data, const ManifestEntry *, i)}));
-    qsort(targets.ptr, BUF_COUNT(&targets, Target), sizeof(Target), compare_targets);
+    if (targets.len > 0)
+        qsort(targets.ptr, BUF_COUNT(&targets, Target), sizeof(Target), compare_targets);
     TRY(find_dead(arena, make, live, &targets, plan, err));
     return place_files(arena, make, &targets, plan, err);
 }

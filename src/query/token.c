@@ -25,7 +25,9 @@ is_operator(char c)
 static char
 at(Str s, size_t i)
 {
-    return i < s.len ? s.ptr[i] : '\0';
+    if (i < s.len)
+        return s.ptr[i];
+    return '\0';
 }
 
 /* Length of the comment at the start of s, 0 when there is none; false: it has no end. */
@@ -88,9 +90,9 @@ static size_t
 quoted_length(Str s, size_t start, char mark, bool escapes)
 {
     for (size_t i = start + 1; i < s.len; i++) {
-        if (escapes && s.ptr[i] == '\\')
-            i++;
-        else if (s.ptr[i] == mark && at(s, i + 1) == mark)
+        bool pair = s.ptr[i] == mark && at(s, i + 1) == mark;
+
+        if (pair || (escapes && s.ptr[i] == '\\'))
             i++;
         else if (s.ptr[i] == mark)
             return i + 1;

@@ -14,6 +14,21 @@
 /* --- tokens -------------------------------------------------------------------------------- */
 
 static void
+assert_split(const char *text, int count, const char *first)
+{
+    Str rest = str_of(text);
+    Str statement;
+    Error err = {0};
+
+    for (int i = 0; i < count; i++) {
+        OK(token_split(&rest, &statement, &err));
+        if (i == 0)
+            assert_true(str_eqc(statement, first));
+    }
+    assert_int_equal(rest.len, 0);
+}
+
+static void
 statements_are_split_where_postgres_splits_them(void **state)
 {
     (void) state;
@@ -37,19 +52,8 @@ statements_are_split_where_postgres_splits_them(void **state)
         {"/* nothing */ ;", 1, ""},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Str rest = str_of(cases[i].text);
-        Str statement;
-        int count = 0;
-        Error err = {0};
-
-        while (rest.len > 0) {
-            OK(token_split(&rest, &statement, &err));
-            if (count++ == 0)
-                assert_true(str_eqc(statement, cases[i].first));
-        }
-        assert_int_equal(count, cases[i].count);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_split(cases[i].text, cases[i].count, cases[i].first);
 }
 
 static void
@@ -215,6 +219,8 @@ spelling_becomes_duckdbs(void **state)
     rewritten("from generate_series(1, 2) g(i)", "from generate_series(1, 2) g(i)");
     rewritten("from generate_series(1, 2) where x", "from generate_series(1, 2) where x");
     rewritten("select unnest(a) x from t", "select unnest(a) x from t");
+    rewritten("select at, t.show, map from t", "select \"at\", t.\"show\", \"map\" from t");
+    rewritten("select x at time zone 'UTC'", "select x at time zone 'UTC'");
 }
 
 static void
@@ -265,6 +271,17 @@ parameters_become_literals(void **state)
     substituted(&(Parameter){OID_NUMERIC, 0, STR("1); drop")}, "CAST('1); drop' AS DOUBLE)");
     substituted(&(Parameter){OID_BYTEA, 0, STR("\\x00Ff")}, "CAST('\\x00\\xFf' AS BLOB)");
     substituted(&(Parameter){OID_BYTEA, 1, STR("\0'")}, "CAST('\\x00\\x27' AS BLOB)");
+    substituted(&(Parameter){OID_TIMESTAMPTZ, 1, STR("\0\0\0\0\0\0\0\001")},
+                "CAST(make_timestamp(946684800000001) AS TIMESTAMP WITH TIME ZONE)");
+    substituted(&(Parameter){OID_DATE, 1, STR("\377\377\377\377")}, "(DATE '2000-01-01' + (-1))");
+    /* as numeric_send(-12345.678) and numeric_send(0.00001) print them */
+    substituted(&(Parameter){OID_NUMERIC, 1, STR("\0\003\0\001\100\0\0\003\0\001\011\051\032\174")},
+                "(-12345.678)");
+    substituted(&(Parameter){OID_NUMERIC, 1, STR("\0\001\377\376\0\0\0\005\003\350")}, "(0.00001)");
+    substituted(&(Parameter){1016, 1,
+                             STR("\0\0\0\001\0\0\0\001\0\0\0\024\0\0\0\002\0\0\0\001"
+                                 "\0\0\0\010\0\0\0\0\0\0\0\007\377\377\377\377")},
+                "CAST([CAST('7' AS BIGINT),CAST(NULL AS BIGINT)] AS BIGINT[])");
     substituted(&(Parameter){1016, 0, STR("{1,NULL,3}")}, "CAST(['1',NULL,'3'] AS BIGINT[])");
     substituted(&(Parameter){1009, 0, STR("{\"a,\\\"b\",'x}")},
                 "CAST(['a,\"b','''x'] AS VARCHAR[])");
@@ -284,7 +301,10 @@ bad_parameters_are_refused(void **state)
         const char *sqlstate;
     } cases[] = {
         {{OID_INT8, 1, {"\0\0\0\1", 4}}, "22P03"},
-        {{OID_TIMESTAMP, 1, {"\0\0\0\0\0\0\0\1", 8}}, "0A000"},
+        {{OID_TIMETZ, 1, {"\0\0\0\0\0\0\0\1\0\0\0\0", 12}}, "0A000"},
+        {{OID_TIMESTAMP, 1, {"\0\0\0\1", 4}}, "22P03"},
+        {{OID_NUMERIC, 1, {"\0\2\0\0\0\0\0\0\0\1", 10}}, "22P03"},
+        {{1016, 1, {"\0\0\0\1\0\0\0\0\0\0\0\24\0\0\0\2\0\0\0\1", 20}}, "22P03"},
         {{OID_TEXT, 0, {"a\0b", 3}}, "22021"},
         {{OID_TEXT, 0, {"\377", 1}}, "22021"},
         {{OID_BYTEA, 0, {"abc", 3}}, "22P02"},
@@ -364,8 +384,8 @@ guard(Fixture *fixture, const char *sql)
     static QueryFailure failure;
     Error err = {0};
 
-    return guard_check(fixture->session, &fixture->tables, arena, str_of(sql), &guarded, &failure,
-                       &err)
+    return guard_check(&(GuardQuery){str_of(sql), fixture->session, &fixture->tables}, arena,
+                       &guarded, &failure, &err)
                ? "ok"
                : failure.sqlstate;
 }
@@ -450,12 +470,13 @@ columns_are_called_as_postgres_calls_them(void **state)
         "max",   "coalesce", "exists",   "array", "lower", "?column?", "?column?", NULL,
     };
 
-    OK(guard_check(fixture->session, &fixture->tables, arena,
-                   STR("select count(*), sum(id), id + 1, 1::int, id::text, o.id, "
-                       "case when true then 1 end, case when true then 1 else id end, "
-                       "(select max(id) from orders), coalesce(id, 1), exists (select 1), "
-                       "array[1], lower('X'), 'x', name ~ 'x', id as mine from orders o"),
-                   &guarded, &failure, &err));
+    OK(guard_check(
+        &(GuardQuery){STR("select count(*), sum(id), id + 1, 1::int, id::text, o.id, "
+                          "case when true then 1 end, case when true then 1 else id end, "
+                          "(select max(id) from orders), coalesce(id, 1), exists (select 1), "
+                          "array[1], lower('X'), 'x', name ~ 'x', id as mine from orders o"),
+                      fixture->session, &fixture->tables},
+        arena, &guarded, &failure, &err));
     assert_int_equal(guarded.head_count, sizeof wanted / sizeof wanted[0]);
     for (int i = 0; i < guarded.head_count; i++) {
         if (wanted[i] == NULL)
@@ -463,9 +484,9 @@ columns_are_called_as_postgres_calls_them(void **state)
         else
             assert_string_equal(guarded.head[i].ptr, wanted[i]);
     }
-    OK(guard_check(fixture->session, &fixture->tables, arena,
-                   STR("select min(id), *, count(*) from orders group by all"), &guarded, &failure,
-                   &err));
+    OK(guard_check(&(GuardQuery){STR("select min(id), *, count(*) from orders group by all"),
+                                 fixture->session, &fixture->tables},
+                   arena, &guarded, &failure, &err));
     assert_int_equal(guarded.head_count, 1);
     assert_int_equal(guarded.tail_count, 1);
     assert_string_equal(guarded.tail[0].ptr, "count");

@@ -248,8 +248,7 @@ fails_with(DuckSession *session, const char *sql, DuckErrorClass class, const ch
     DuckStatement *statement = NULL;
     DuckRows *rows = NULL;
     size_t count = 1;
-    bool ok =
-        duck_prepare(session, sql, &statement, &err) && duck_execute(statement, &rows, &err);
+    bool ok = duck_prepare(session, sql, &statement, &err) && duck_execute(statement, &rows, &err);
 
     while (ok && count > 0)
         ok = duck_rows_next(rows, &count, &err);
@@ -320,7 +319,9 @@ dead_rows_are_filtered(void **state)
 
     for (uint32_t row = 0; row < 10000; row += 100)
         dead_rows_add(dead, 1, row);
+    dead_rows_add(dead, 1, 500);
     dead_rows_add(dead, 2, 4294967295U);
+    dead_rows_seal(dead);
     assert_int_equal(dead_rows_count(dead, 1), 100);
 
     uint64_t set = dead_table_publish(fixture->dead, dead);

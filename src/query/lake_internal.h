@@ -1,0 +1,93 @@
+/* lake_internal.h - what the files of a lake share: lake.c (names, pins, life) and lake_refresh.c.
+ */
+#ifndef QUERY_LAKE_INTERNAL_H
+#define QUERY_LAKE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "catalog/catalog.h"
+#include "iceberg/metadata.h"
+#include "model/position.h"
+#include "query/lake.h"
+#include "query/table_plan.h"
+
+typedef struct LakeTable LakeTable;
+
+struct LakeTable {
+    char *key; /* lower case "space\1name" */
+    char *space;
+    char *name;
+    uint32_t oid;
+    bool listed; /* by the catalog, in this refresh */
+
+    char *token;  /* of the metadata */
+    Arena *arena; /* of the metadata */
+    TableMetadata *metadata;
+    PlanCache cache;
+
+    bool settled;           /* it was looked at before: it is shown or left out */
+    bool shown;             /* there is a view */
+    bool changed;           /* in this refresh: metadata or committed position */
+    int64_t snapshot_id;    /* that was wanted last; 0: none */
+    const Snapshot *wanted; /* that it shall show; NULL: none */
+    uint64_t dead_set;      /* of the view; 0: none */
+    uint64_t next_dead_set; /* of the one being made */
+    char *reason;           /* why it is left out; NULL: it is not */
+};
+
+typedef struct Pin {
+    uint64_t epoch;
+    size_t count;
+} Pin;
+
+/* A set of deleted rows that no new statement asks for. */
+typedef struct Retired {
+    uint64_t epoch; /* the first one without it */
+    uint64_t set;
+} Retired;
+
+typedef struct Pipeline {
+    Str name;
+    bool known; /* its state says how far all tables are */
+    Position committed;
+} Pipeline;
+
+struct Lake {
+    LakeOptions options;
+    char *cache_folder;
+    Catalog *catalog;
+    Duck *duck;
+    DeadTable *dead;
+    DuckSession *session; /* of the refresh */
+    FileCache files;
+    uint32_t next_oid;
+    Buf pipelines; /* char *, names of those that tables told of */
+
+    pthread_mutex_t lock; /* of what follows: sessions look at it */
+    Buf tables;           /* LakeTable *, ordered by key */
+    uint64_t epoch;
+    Buf pins;    /* Pin, ascending */
+    Buf retired; /* Retired, ascending */
+};
+
+static inline LakeTable *
+lake_table(const Lake *lake, size_t i)
+{
+    return BUF_AT(&lake->tables, LakeTable *, i);
+}
+
+static inline size_t
+lake_table_count(const Lake *lake)
+{
+    return BUF_COUNT(&lake->tables, LakeTable *);
+}
+
+/* NULL: there is none. Case does not count. */
+LakeTable *lake_find_table(const Lake *lake, Str space, Str name);
+/* Under the lock, when others may look: */
+LakeTable *lake_add_table(Lake *lake, Str space, Str name);
+void lake_remove_table(Lake *lake, LakeTable *table);
+/* Free the sets of deleted rows that nobody can ask for any more. */
+void lake_sweep(Lake *lake);
+
+#endif

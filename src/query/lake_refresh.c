@@ -1,0 +1,430 @@
+/* lake_refresh.c - what changed in the warehouse, and the views that show it. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "avro/json_node.h"
+#include "base/log.h"
+#include "query/lake_internal.h"
+#include "query/pg_catalog.h"
+#include "query/view_sql.h"
+
+/* What one refresh works with. */
+typedef struct Refresh {
+    Lake *lake;
+    Arena *arena;
+    Buf pipelines; /* Pipeline, as they were before the tables were looked at */
+    bool again;    /* a pipeline turned up that was not among them */
+    bool any_change;
+} Refresh;
+
+/* --- what changed ----------------------------------------------------------------- */
+
+/* The namespace _walberg is the pipelines' own; only what was rejected is for everybody. */
+static bool
+is_hidden(const TableName *name)
+{
+    return str_eqc(name->space, "_walberg") && !str_eqc(name->name, "rejects");
+}
+
+static void
+forget_metadata(LakeTable *table)
+{
+    arena_free(table->arena);
+    free(table->token);
+    table->arena = NULL;
+    table->metadata = NULL;
+    table->token = NULL;
+}
+
+static void
+leave_out(LakeTable *table, const char *reason)
+{
+    if (table->reason == NULL || strcmp(table->reason, reason) != 0)
+        log_warn("table left out", LOG_STR("schema", table->space), LOG_STR("table", table->name),
+                 LOG_STR("reason", reason));
+    free(table->reason);
+    table->reason = xstrdup(reason);
+}
+
+/* Metadata that cannot be understood concerns this table only. */
+static bool
+load_metadata(Refresh *refresh, LakeTable *table, const TableName *name, Error *err)
+{
+    CatalogTable loaded;
+    bool found = false;
+
+    forget_metadata(table);
+    table->arena = arena_new();
+    TRY(catalog_load(refresh->lake->catalog, table->arena, name, &loaded, &found, err));
+    table->listed = found;
+    table->changed = true;
+    if (!found)
+        return true;
+    table->token = xstrdup(loaded.token);
+    if (metadata_parse(table->arena, loaded.metadata, &table->metadata, err))
+        return true;
+    table->metadata = NULL;
+    leave_out(table, err->msg);
+    return err->kind == ERR_INPUT;
+}
+
+static bool
+look_at_table(Refresh *refresh, const TableName *name, Error *err)
+{
+    Lake *lake = refresh->lake;
+    LakeTable *table = lake_find_table(lake, name->space, name->name);
+    const char *token = NULL;
+
+    if (is_hidden(name))
+        return true;
+    if (table == NULL) {
+        pthread_mutex_lock(&lake->lock);
+        table = lake_add_table(lake, name->space, name->name);
+        pthread_mutex_unlock(&lake->lock);
+    } else if (!str_eqc(name->space, table->space) || !str_eqc(name->name, table->name)) {
+        log_debug("table left out", LOG_VIEW("schema", name->space), LOG_VIEW("table", name->name),
+                  LOG_STR("reason", "its name differs from another's in case only"));
+        return true;
+    }
+    table->listed = true;
+    TRY(catalog_current_token(lake->catalog, refresh->arena, name, table->token, &token, err));
+    if (token == NULL)
+        table->listed = false;
+    else if (table->token == NULL || strcmp(token, table->token) != 0)
+        TRY(load_metadata(refresh, table, name, err));
+    return true;
+}
+
+/* How far all tables of a pipeline are committed, from its state object. */
+static bool
+read_pipeline(Refresh *refresh, const char *name, Error *err)
+{
+    AUTO_BUF Buf bytes = {0};
+    const char *key = arena_printf(refresh->arena, "_walberg/%s.json", name);
+    Pipeline pipeline = {.name = str_of(name)};
+    Error ignored;
+
+    TRY(store_get(refresh->lake->options.warehouse, key, &bytes, &pipeline.known, NULL, err));
+    if (pipeline.known) {
+        AUTO_NODE JsonNode *json = NULL;
+        Str committed = STR("");
+
+        /* no word of what is committed: nothing is */
+        if (!node_parse(buf_view(&bytes), &json, &ignored) ||
+            !node_to_str(node_get(json, "committed"), &committed) ||
+            !position_parse(committed, &pipeline.committed, &ignored))
+            pipeline.committed = POSITION_NONE;
+    }
+    BUF_PUSH(&refresh->pipelines, Pipeline, pipeline);
+    return true;
+}
+
+static bool
+read_pipelines(Refresh *refresh, Error *err)
+{
+    const Buf *names = &refresh->lake->pipelines;
+
+    buf_reset(&refresh->pipelines);
+    for (size_t i = 0; i < BUF_COUNT(names, char *); i++)
+        TRY(read_pipeline(refresh, BUF_AT(names, char *, i), err));
+    return true;
+}
+
+/* NULL: it was not known when this refresh began; the next round knows it. */
+static const Pipeline *
+find_pipeline(Refresh *refresh, Str name)
+{
+    for (size_t i = 0; i < BUF_COUNT(&refresh->pipelines, Pipeline); i++)
+        if (str_eq(BUF_AT(&refresh->pipelines, Pipeline, i).name, name))
+            return &BUF_AT(&refresh->pipelines, Pipeline, i);
+    BUF_PUSH(&refresh->lake->pipelines, char *, xstrdup(arena_str(refresh->arena, name).ptr));
+    BUF_PUSH(&refresh->pipelines, Pipeline, ((Pipeline){.name = arena_str(refresh->arena, name)}));
+    refresh->again = true;
+    return NULL;
+}
+
+/* Which snapshot a table shall show; it changes when that or the metadata does. */
+static void
+choose_snapshot(Refresh *refresh, LakeTable *table)
+{
+    const TableMetadata *metadata = table->metadata;
+    Str name = property_get(&metadata->properties, "cdc.pipeline");
+    const Pipeline *pipeline = name.ptr == NULL ? NULL : find_pipeline(refresh, name);
+
+    table->wanted = plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
+                                         pipeline == NULL ? POSITION_NONE : pipeline->committed);
+    if (!table->settled ||
+        table->snapshot_id != (table->wanted == NULL ? 0 : table->wanted->snapshot_id))
+        table->changed = true;
+}
+
+static bool
+look_at_tables(Refresh *refresh, Error *err)
+{
+    Lake *lake = refresh->lake;
+    TableName *names = NULL;
+    size_t count = 0;
+
+    TRY(catalog_list(lake->catalog, refresh->arena, &names, &count, err));
+    for (size_t i = 0; i < lake_table_count(lake); i++)
+        lake_table(lake, i)->listed = false;
+    for (size_t i = 0; i < count; i++)
+        TRY(look_at_table(refresh, &names[i], err));
+    for (size_t i = 0; i < lake_table_count(lake); i++)
+        if (lake_table(lake, i)->listed && lake_table(lake, i)->metadata != NULL)
+            choose_snapshot(refresh, lake_table(lake, i));
+    return true;
+}
+
+/* The committed position is read before the tables: they may be ahead of it, never behind. */
+static bool
+look_at_catalog(Refresh *refresh, Error *err)
+{
+    Lake *lake = refresh->lake;
+
+    for (size_t i = 0; i < lake_table_count(lake); i++)
+        lake_table(lake, i)->changed = false;
+    do {
+        refresh->again = false;
+        TRY(read_pipelines(refresh, err));
+        TRY(look_at_tables(refresh, err));
+    } while (refresh->again);
+    for (size_t i = 0; i < lake_table_count(lake); i++)
+        if (lake_table(lake, i)->changed || !lake_table(lake, i)->listed)
+            refresh->any_change = true;
+    return true;
+}
+
+/* --- the new views ---------------------------------------------------------------- */
+
+static const IcebergSchema *
+wanted_schema(const LakeTable *table)
+{
+    const TableMetadata *metadata = table->metadata;
+    const IcebergSchema *schema = NULL;
+
+    /* The schema of an older snapshot is the one it was written with. */
+    if (table->wanted != NULL && table->wanted->snapshot_id != metadata->current_snapshot_id)
+        schema = metadata_find_schema(metadata, table->wanted->schema_id);
+    return schema == NULL ? metadata_current_schema(metadata) : schema;
+}
+
+/* Why it cannot be shown whatever its files are, or NULL. */
+static const char *
+flaw(const LakeTable *table, const IcebergSchema *schema)
+{
+    Str space = str_of(table->space);
+
+    if (pg_catalog_owns_schema(space))
+        return "the name of its schema is taken";
+    if (schema->field_count == 0)
+        return "it has no columns";
+    if (!iceberg_schema_understood(schema))
+        return "it has a column of a type that is not supported";
+    return NULL;
+}
+
+/* What will be run for one table. */
+typedef struct Change {
+    LakeTable *table;
+    const char *sql;
+    bool shows; /* else it takes the view away */
+    bool later; /* its files cannot be had at the moment: it stays as it is */
+} Change;
+
+/* Files that cannot be had now are tried again with the next refresh. */
+static void
+put_off(Change *change, const Error *err)
+{
+    log_warn("table not refreshed", LOG_STR("schema", change->table->space),
+             LOG_STR("table", change->table->name), LOG_STR("error", err->msg));
+    change->later = true;
+}
+
+/* The statements that show a table's wanted state. */
+static void
+put_table(Refresh *refresh, Change *change, Buf *sql)
+{
+    LakeTable *table = change->table;
+    Lake *lake = refresh->lake;
+    const IcebergSchema *schema = wanted_schema(table);
+    TablePlan plan = {0};
+    Error err = {0};
+    PgAttribute *attributes;
+    size_t count;
+
+    if (flaw(table, schema) != NULL) {
+        leave_out(table, flaw(table, schema));
+        return;
+    }
+    if (table->wanted != NULL && !table_plan_make(refresh->arena,
+                                                  &(PlanMake){.files = &lake->files,
+                                                              .duck = lake->duck,
+                                                              .cache = &table->cache,
+                                                              .snapshot = table->wanted},
+                                                  &plan, &err)) {
+        if (err.kind == ERR_INPUT)
+            leave_out(table, err.msg);
+        else
+            put_off(change, &err);
+        return;
+    }
+    table->next_dead_set = plan.dead == NULL ? 0 : dead_table_publish(lake->dead, plan.dead);
+
+    ViewTable view = {
+        .space = str_of(table->space),
+        .name = str_of(table->name),
+        .metadata = table->metadata,
+        .schema = schema,
+        .plan = table->wanted == NULL ? NULL : &plan,
+        .dead_set = table->next_dead_set,
+    };
+
+    buf_cstr(sql, "CREATE SCHEMA IF NOT EXISTS ");
+    duck_quote_identifier(sql, view.space);
+    buf_byte(sql, ';');
+    view_put(sql, &view);
+    buf_byte(sql, ';');
+    view_attributes(refresh->arena, &view, &attributes, &count);
+    pg_catalog_put_relation(
+        sql,
+        &(PgRelation){.oid = table->oid, .space = view.space, .name = view.name, .rows = plan.rows},
+        attributes, count);
+    change->shows = true;
+}
+
+static void
+put_drop(const LakeTable *table, Buf *sql)
+{
+    buf_cstr(sql, "DROP VIEW IF EXISTS ");
+    duck_quote_identifier(sql, str_of(table->space));
+    buf_byte(sql, '.');
+    duck_quote_identifier(sql, str_of(table->name));
+    buf_byte(sql, ';');
+    pg_catalog_drop_relation(sql, table->oid);
+}
+
+static Change
+plan_change(Refresh *refresh, LakeTable *table)
+{
+    AUTO_BUF Buf sql = {0};
+    Change change = {.table = table};
+
+    if (table->listed && table->metadata != NULL)
+        put_table(refresh, &change, &sql);
+    if (!change.shows && !change.later) {
+        buf_reset(&sql);
+        if (table->shown)
+            put_drop(table, &sql);
+    }
+    change.sql = arena_strdup(refresh->arena, buf_text(&sql));
+    return change;
+}
+
+static bool
+run_change(Lake *lake, Change *change, Arena *arena)
+{
+    AUTO_BUF Buf sql = {0};
+    Error err = {0};
+
+    if (change->sql[0] == '\0' || duck_session_run(lake->session, change->sql, &err))
+        return true;
+    if (!change->shows) /* taking a view away does not fail */
+        log_error("cannot drop a view", LOG_STR("error", err.msg));
+    leave_out(change->table, err.msg);
+    if (change->table->shown)
+        put_drop(change->table, &sql);
+    change->sql = arena_strdup(arena, buf_text(&sql));
+    change->shows = false;
+    return false;
+}
+
+/* All changes in one transaction; a table that DuckDB does not take is left out and all begins
+ * again. */
+static bool
+run_changes(Refresh *refresh, Buf *changes, Error *err)
+{
+    Lake *lake = refresh->lake;
+    size_t count = BUF_COUNT(changes, Change);
+
+    for (size_t restart = 0; restart <= count; restart++) {
+        size_t done = 0;
+
+        TRY(duck_session_run(lake->session, "BEGIN TRANSACTION", err));
+        while (done < count && run_change(lake, &BUF_AT(changes, Change, done), refresh->arena))
+            done++;
+        if (done == count)
+            return duck_session_run(lake->session, "COMMIT", err);
+        TRY(duck_session_run(lake->session, "ROLLBACK", err));
+    }
+    return FAIL(err, ERR_BUG, "the views cannot be replaced");
+}
+
+/* Under the lock: what sessions see follows what DuckDB has. */
+static void
+settle(Lake *lake, const Change *change)
+{
+    LakeTable *table = change->table;
+
+    if (change->later) {
+        forget_metadata(table);
+        return;
+    }
+    if (table->dead_set != 0)
+        BUF_PUSH(&lake->retired, Retired,
+                 ((Retired){.epoch = lake->epoch, .set = table->dead_set}));
+    if (!change->shows && table->next_dead_set != 0)
+        BUF_PUSH(&lake->retired, Retired,
+                 ((Retired){.epoch = lake->epoch, .set = table->next_dead_set}));
+    table->dead_set = change->shows ? table->next_dead_set : 0;
+    table->next_dead_set = 0;
+    table->settled = true;
+    table->shown = change->shows;
+    table->snapshot_id = table->wanted == NULL ? 0 : table->wanted->snapshot_id;
+    if (change->shows) {
+        free(table->reason);
+        table->reason = NULL;
+    }
+    if (!table->listed)
+        lake_remove_table(lake, table);
+}
+
+static bool
+replace_views(Refresh *refresh, Error *err)
+{
+    Lake *lake = refresh->lake;
+    AUTO_BUF Buf changes = {0};
+
+    for (size_t i = 0; i < lake_table_count(lake); i++)
+        if (lake_table(lake, i)->changed || !lake_table(lake, i)->listed)
+            BUF_PUSH(&changes, Change, plan_change(refresh, lake_table(lake, i)));
+    TRY(run_changes(refresh, &changes, err));
+    pthread_mutex_lock(&lake->lock);
+    lake->epoch++;
+    for (size_t i = 0; i < BUF_COUNT(&changes, Change); i++)
+        settle(lake, &BUF_AT(&changes, Change, i));
+    lake_sweep(lake);
+    pthread_mutex_unlock(&lake->lock);
+    return true;
+}
+
+static void
+refresh_done(Refresh *refresh)
+{
+    buf_done(&refresh->pipelines);
+    arena_free(refresh->arena);
+}
+
+bool
+lake_refresh(Lake *lake, bool *out_changed, Error *err)
+{
+    AUTO(refresh_done) Refresh refresh = {.lake = lake, .arena = arena_new()};
+
+    *out_changed = false;
+    TRY(look_at_catalog(&refresh, err));
+    if (!refresh.any_change)
+        return true;
+    TRY(replace_views(&refresh, err));
+    *out_changed = true;
+    return true;
+}
