@@ -74,6 +74,9 @@ next_bulk(RowSource *source, RowBlock *out_block, Error *err)
     if (rows->build != NULL)
         TRY(index_build_add(rows->build, (const Hash128 *) (const void *) batch->keys.ptr,
                             batch->rows, err));
+    pthread_mutex_lock(&rows->table->sink->lock);
+    iceberg_track_numerics(rows->table, batch);
+    pthread_mutex_unlock(&rows->table->sink->lock);
     TRY(iceberg_bulk_rejects(rows->table, batch, err));
     rows->rows += batch->rows;
     rows->bytes += bytes;

@@ -57,6 +57,8 @@ table_properties(IcebergTable *table, Arena *arena, const CommitFacts *facts)
     if (facts->position != POSITION_NONE)
         properties = property_set(arena, &properties, STR("cdc.position"),
                                   arena_strf(arena, "%s", POSITION_TEXT(facts->position)));
+    if (table == table->sink->rejects)
+        properties = iceberg_rejects_properties(table->sink, arena, &properties, facts->position);
     for (int i = 0; i < schema->column_count; i++) {
         const NumericWidth *width = &table->numerics[i];
 
@@ -144,34 +146,18 @@ rows_are_where_we_think(IcebergTable *table, bool *out_yes, Error *err)
     return done;
 }
 
-/* Load the table's present metadata beside what is pending. *out_ours: the snapshot is in it. */
+/* The table as it is now, beside what is pending. *out_ours: one of our attempts is in it. */
 static bool
-look_again(IcebergTable *table, int64_t snapshot_id, bool *out_ours, Error *err)
+look_again(IcebergTable *table, bool *out_ours, Error *err)
 {
-    Arena *arena = arena_new();
-    Arena *old = table->arena;
-    CatalogTable current;
-    TableMetadata *metadata;
-    bool found = false;
-    bool read = catalog_load(table->sink->catalog, arena, &table->name, &current, &found, err) &&
-                (!found || metadata_parse(arena, current.metadata, &metadata, err));
+    const Buf *attempts = &table->pending.attempts;
 
-    if (!read || !found) {
-        arena_free(arena);
-        return read ? FAIL(err, ERR_INPUT, "the lake table is gone") : false;
-    }
-
-    int64_t before = table->metadata->current_snapshot_id;
-    bool deletes_kept = table->live_delete_count == 0 || metadata->current_snapshot_id == before;
-
-    *out_ours = metadata_find_snapshot(metadata, snapshot_id) != NULL;
-    table->arena = arena;
-    table->current = current;
-    table->metadata = metadata;
-    arena_free(old);
-    if (!iceberg_table_manifests(table, err))
-        return false;
-    return *out_ours || deletes_kept || iceberg_table_deletes(table, err);
+    TRY(FAULT("sink.look_again", err));
+    TRY(iceberg_table_refresh(table, err));
+    *out_ours = false;
+    for (size_t i = 0; i < BUF_COUNT(attempts, int64_t); i++)
+        *out_ours |= metadata_find_snapshot(table->metadata, BUF_AT(attempts, int64_t, i)) != NULL;
+    return true;
 }
 
 /* Somebody else committed first. What is pending may go on top when it still fits. */
@@ -197,7 +183,7 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
             table->base.lake_name);
     log_warn("another writer committed to the table", LOG_STR("table", table->base.lake_name),
              LOG_INT("snapshot", current->snapshot_id));
-    return true;
+    return iceberg_sync_index(table, err);
 }
 
 /* --- one try ------------------------------------------------------------------------------------
@@ -206,8 +192,7 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
 typedef enum Outcome { COMMITTED, CONTESTED, UNKNOWN } Outcome;
 
 static bool
-try_commit(IcebergTable *table, const CommitFacts *facts, Outcome *out_outcome,
-           int64_t *out_snapshot_id, Error *err)
+try_commit(IcebergTable *table, const CommitFacts *facts, Outcome *out_outcome, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     AUTO_BUF Buf json = {0};
@@ -226,7 +211,8 @@ try_commit(IcebergTable *table, const CommitFacts *facts, Outcome *out_outcome,
     metadata_write(metadata_add_snapshot(arena, &base, &next.snapshot,
                                          table->current.metadata_location, &table->sink->retention),
                    &json);
-    *out_snapshot_id = next.snapshot.snapshot_id;
+    BUF_PUSH(&table->pending.attempts, int64_t, next.snapshot.snapshot_id);
+    table->pending.stale = true;
 
     bool done = FAULT("sink.commit", err) &&
                 catalog_commit(table->sink->catalog, arena, &table->name, &table->current,
@@ -265,20 +251,22 @@ iceberg_commit_pending(IcebergTable *table, Position position, int64_t commit_ti
     CommitFacts facts = {.position = position, .commit_time_us = commit_time_us};
 
     for (int conflicts = 0; conflicts < CONFLICTS_MAX; conflicts++) {
-        int64_t before = table->metadata->current_snapshot_id;
-        int64_t snapshot_id;
         Outcome outcome;
         bool ours = false;
 
-        TRY(try_commit(table, &facts, &outcome, &snapshot_id, err));
+        if (table->pending.stale) {
+            int64_t before = table->pending.base_snapshot;
+
+            TRY(look_again(table, &ours, err));
+            if (ours)
+                return settle(table, &facts, err);
+            TRY(check_foreign_commit(table, before, err));
+            table->pending.stale = false;
+        }
+        table->pending.base_snapshot = table->metadata->current_snapshot_id;
+        TRY(try_commit(table, &facts, &outcome, err));
         if (outcome == COMMITTED)
             return settle(table, &facts, err);
-        TRY(look_again(table, snapshot_id, &ours, err));
-        if (ours) {
-            TRY(iceberg_table_deletes(table, err));
-            return settle(table, &facts, err);
-        }
-        TRY(check_foreign_commit(table, before, err));
     }
     return FAIL(err, ERR_TRANSIENT, "lost %d races for the next version of the table",
                 CONFLICTS_MAX);
@@ -290,7 +278,9 @@ iceberg_commit(Sink *sink, SinkTable *sink_table, Position position, int64_t com
 {
     IcebergTable *table = (IcebergTable *) (void *) sink_table;
 
-    TRY(iceberg_rejects_commit((IcebergSink *) (void *) sink, position, commit_time_us, err));
+    (void) sink;
+    if (table->rejects_pending)
+        TRY(iceberg_rejects_commit(table->sink, position, commit_time_us, err));
     if (!table->pending.any)
         return true;
     return iceberg_commit_pending(table, position, commit_time_us, err);

@@ -236,10 +236,12 @@ iceberg_pending_reset(Pending *pending)
     pending->truncated = false;
     pending->numeric_changed = false;
     pending->any = false;
+    pending->stale = false;
+    buf_reset(&pending->attempts);
 }
 
-bool
-iceberg_table_manifests(IcebergTable *table, Error *err)
+static bool
+load_manifests(IcebergTable *table, Error *err)
 {
     Arena *arena = table->arena;
     const Snapshot *snapshot = metadata_current_snapshot(table->metadata);
@@ -285,8 +287,8 @@ list_deletes(IcebergTable *table, Error *err)
 }
 
 /* The delete files again, with the rows they delete; what is pending stays deleted. */
-bool
-iceberg_table_deletes(IcebergTable *table, Error *err)
+static bool
+load_deletes(IcebergTable *table, Error *err)
 {
     TRY(list_deletes(table, err));
     deletes_clear(table->deletes);
@@ -308,48 +310,45 @@ index_missing(IcebergTable *table, const DataFile *file, Error *err)
     return index_has_file(table->index, file->path) || index_data_file(table, file, err);
 }
 
-bool
-iceberg_complete_index(IcebergTable *table, Error *err)
+/* Data files that count, sorted by path: live ones, unless a truncate is pending, and pending ones.
+ */
+static bool
+counted_files(IcebergTable *table, Arena *arena, Buf *out, Error *err)
 {
-    AUTO_ARENA Arena *scratch = arena_new();
-    AUTO_BUF Buf live = {0};
-
     if (!table->pending.truncated)
-        TRY(iceberg_live_files(table, scratch, false, &live, err));
-    for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++)
-        TRY(index_missing(table, &BUF_AT(&live, ManifestEntry, i).file, err));
-    for (size_t i = 0; i < BUF_COUNT(&table->pending.files, DataFile); i++)
-        TRY(index_missing(table, &BUF_AT(&table->pending.files, DataFile, i), err));
+        TRY(iceberg_live_files(table, arena, false, out, err));
+    for (size_t i = 0; i < BUF_COUNT(&table->pending.files, DataFile); i++) {
+        ManifestEntry entry = {.file = BUF_AT(&table->pending.files, DataFile, i)};
+
+        BUF_PUSH(out, ManifestEntry, entry);
+    }
+    if (out->len > 0)
+        qsort(out->ptr, BUF_COUNT(out, ManifestEntry), sizeof(ManifestEntry), by_path);
     return true;
 }
 
-/* The index holds exactly the live data files: what left the table is forgotten, what it lacks is
- * read from the files. */
-static bool
-load_keys(IcebergTable *table, Error *err)
+bool
+iceberg_sync_index(IcebergTable *table, Error *err)
 {
-    AUTO_ARENA Arena *scratch = arena_new();
-    AUTO_BUF Buf live = {0};
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_BUF Buf files = {0};
 
-    TRY(open_index(table, err));
     if (table->index == NULL)
         return true;
-    TRY(iceberg_live_files(table, scratch, false, &live, err));
+    TRY(counted_files(table, arena, &files, err));
 
-    size_t count = BUF_COUNT(&live, ManifestEntry);
+    size_t count = BUF_COUNT(&files, ManifestEntry);
 
-    if (count > 0)
-        qsort(live.ptr, count, sizeof(ManifestEntry), by_path);
     for (int f = 0; f < (int) index_stats(table->index).files; f++) {
         ManifestEntry probe = {.file.path = index_file_name(table->index, f)};
 
         if (probe.file.path.len > 0 &&
-            (count == 0 || bsearch(&probe, live.ptr, count, sizeof probe, by_path) == NULL))
+            (count == 0 || bsearch(&probe, files.ptr, count, sizeof probe, by_path) == NULL))
             index_remove_file(table->index, probe.file.path);
     }
     for (size_t i = 0; i < count; i++)
-        TRY(index_missing(table, &BUF_AT(&live, ManifestEntry, i).file, err));
-    return iceberg_save_index(table, err);
+        TRY(index_missing(table, &BUF_AT(&files, ManifestEntry, i).file, err));
+    return true;
 }
 
 bool
@@ -359,7 +358,7 @@ iceberg_save_index(IcebergTable *table, Error *err)
         return true;
     if (err->kind != ERR_CONFLICT)
         return false;
-    TRY(iceberg_complete_index(table, err));
+    TRY(iceberg_sync_index(table, err));
     return index_save(table->index, err);
 }
 
@@ -409,7 +408,8 @@ use_metadata(IcebergTable *table, Error *err)
     Str position = property_get(&metadata->properties, "cdc.position");
     const Snapshot *snapshot = metadata_current_snapshot(metadata);
 
-    if (!str_eqc(pipeline, table->sink->pipeline))
+    /* rejects of all pipelines of a warehouse go to one table */
+    if (table->base.schema->relid != 0 && !str_eqc(pipeline, table->sink->pipeline))
         return FAIL(err, ERR_INPUT,
                     "the lake table belongs to %s%.*s\n"
                     "hint: give it another name in the lake: tables.%s.name, or another namespace",
@@ -432,28 +432,51 @@ use_metadata(IcebergTable *table, Error *err)
 }
 
 bool
-iceberg_table_load(IcebergTable *table, Error *err)
+iceberg_table_refresh(IcebergTable *table, Error *err)
 {
-    Arena *arena = arena_new();
-    Arena *old = table->arena;
+    IcebergTable next = *table; /* only what follows is replaced, and only as a whole */
     bool found = false;
 
+    next.arena = arena_new();
+    next.delete_arena = arena_new();
+    next.deletes = deletes_new();
+
+    bool done =
+        catalog_load(table->sink->catalog, next.arena, &table->name, &next.current, &found, err);
+
+    if (done && !found)
+        done =
+            FAIL(err, ERR_INPUT,
+                 "the lake table is gone\nhint: somebody dropped it; walberg copies it again when "
+                 "it is started");
+    done = done && metadata_parse(next.arena, next.current.metadata, &next.metadata, err) &&
+           load_manifests(&next, err) && load_deletes(&next, err);
+
+    IcebergTable *dead = done ? table : &next;
+
+    arena_free(dead->arena);
+    arena_free(dead->delete_arena);
+    deletes_free(dead->deletes);
+    if (done)
+        *table = next;
+    return done;
+}
+
+bool
+iceberg_table_load(IcebergTable *table, Error *err)
+{
+    table->half_loaded = true;
+    table->rejects_pending = false;
     iceberg_pending_reset(&table->pending);
     buf_reset(&table->bulk_rejects);
-    table->arena = arena;
-    arena_free(old);
-    TRY(catalog_load(table->sink->catalog, arena, &table->name, &table->current, &found, err));
-    if (!found)
-        return FAIL(
-            err, ERR_INPUT,
-            "the lake table is gone\nhint: somebody dropped it; copy it again: walberg resync %s",
-            table->base.lake_name);
-    TRY(metadata_parse(arena, table->current.metadata, &table->metadata, err));
-    TRY(iceberg_table_manifests(table, err));
+    TRY(iceberg_table_refresh(table, err));
     TRY(use_metadata(table, err));
     load_numerics(table);
-    TRY(iceberg_table_deletes(table, err));
-    return load_keys(table, err);
+    TRY(open_index(table, err));
+    TRY(iceberg_sync_index(table, err));
+    TRY(iceberg_save_index(table, err));
+    table->half_loaded = false;
+    return true;
 }
 
 /* "1:1,2:3": field id and attnum of each column, so that renames are seen as renames. */

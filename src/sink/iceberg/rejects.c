@@ -58,20 +58,54 @@ rejects_schema(void)
     return schema;
 }
 
+/* Made with the first reject, by whichever thread has it. */
 static bool
 attach_rejects(IcebergSink *sink, Error *err)
 {
-    if (sink->rejects != NULL)
-        return true;
-
     const TableSchema *schema = rejects_schema();
     TableName name = {.space = STR("_walberg"), .name = STR("rejects")};
-    bool done = iceberg_attach_named(sink, schema, &name, &sink->rejects, err);
+    bool done = true;
 
+    pthread_mutex_lock(&sink->lock);
+    if (sink->rejects == NULL)
+        done = iceberg_open_table(sink, schema, &name, &sink->rejects, err);
+    pthread_mutex_unlock(&sink->lock);
     schema_unref(schema);
-    if (!done)
-        return WRAP(err, "table _walberg.rejects");
-    return true;
+    return done || WRAP(err, "table _walberg.rejects");
+}
+
+/* Property of the rejects table: up to where the rejects of one source table are recorded. They are
+ * committed before the table's own rows, so a replay of the table may bring them again. */
+static Str
+position_key(const IcebergTable *table, Arena *arena)
+{
+    return arena_strf(arena, "walberg.rejects.%s.%s", table->sink->pipeline,
+                      table->base.schema->qualified);
+}
+
+static bool
+recorded_position(IcebergTable *table, Position *out_position, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const TableMetadata *metadata = table->sink->rejects->metadata;
+    Str text = property_get(&metadata->properties, position_key(table, arena).ptr);
+
+    *out_position = POSITION_NONE;
+    return text.ptr == NULL || position_parse(text, out_position, err);
+}
+
+PropertyList
+iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const PropertyList *base,
+                           Position position)
+{
+    PropertyList properties = *base;
+    Str text = arena_strf(arena, "%s", POSITION_TEXT(position));
+
+    for (size_t i = 0; i < sink->table_count && position != POSITION_NONE; i++)
+        if (sink->tables[i]->rejects_pending)
+            properties =
+                property_set(arena, &properties, position_key(sink->tables[i], arena), text);
+    return properties;
 }
 
 static Str
@@ -108,6 +142,7 @@ append_reject(Batch *into, const Batch *batch, const Reject *reject)
     assert(c == REJECT_COLUMN_COUNT);
     BUF_PUSH(&into->dead, uint8_t, live);
     into->rows++;
+    into->live_rows++;
 }
 
 /* The rejects of `batch` as rows of the rejects table; those at or before `done` are there already.
@@ -145,26 +180,32 @@ bool
 iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err)
 {
     IcebergSink *sink = table->sink;
+    Position recorded;
 
     if (BUF_COUNT(&batch->rejects, Reject) == 0)
         return true;
-    log_first_reject(table, batch);
     TRY(attach_rejects(sink, err));
+    TRY(recorded_position(table, &recorded, err));
 
-    Batch *rows = reject_rows(sink->rejects->base.schema, batch, sink->rejects->base.position);
+    Batch *rows = reject_rows(sink->rejects->base.schema, batch, recorded);
     bool done = rows->rows == 0 || iceberg_write(&sink->base, &sink->rejects->base, rows, err);
 
     batch_free(rows);
-    return done;
+    if (!done)
+        return false;
+    log_first_reject(table, batch);
+    table->rejects_pending = true;
+    return true;
 }
 
 bool
 iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time_us, Error *err)
 {
-    if (sink->rejects == NULL || !sink->rejects->pending.any)
-        return true;
-    if (!iceberg_commit_pending(sink->rejects, position, commit_time_us, err))
+    if (sink->rejects->pending.any &&
+        !iceberg_commit_pending(sink->rejects, position, commit_time_us, err))
         return WRAP(err, "table _walberg.rejects");
+    for (size_t i = 0; i < sink->table_count; i++)
+        sink->tables[i]->rejects_pending = false;
     return true;
 }
 
@@ -218,14 +259,10 @@ iceberg_bulk_rejects(IcebergTable *table, const Batch *batch, Error *err)
 {
     if (BUF_COUNT(&batch->rejects, Reject) == 0)
         return true;
+    TRY(attach_rejects(table->sink, err));
     pthread_mutex_lock(&table->sink->lock);
     log_first_reject(table, batch);
-
-    bool attached = attach_rejects(table->sink, err);
-
     pthread_mutex_unlock(&table->sink->lock);
-    if (!attached)
-        return false;
 
     Batch *rows = reject_rows(table->sink->rejects->base.schema, batch, POSITION_NONE);
     bool done = write_reject_file(table->sink->rejects, table, rows, err);
@@ -239,17 +276,21 @@ iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
 {
     size_t count = BUF_COUNT(&table->bulk_rejects, DataFile);
 
-    if (count == 0)
+    if (sink->rejects == NULL)
         return true;
-    assert(sink->rejects != NULL && !sink->rejects->pending.any);
     for (size_t i = 0; i < count; i++) {
         DataFile file = iceberg_copy_file(sink->rejects->pending.arena,
                                           &BUF_AT(&table->bulk_rejects, DataFile, i));
 
         BUF_PUSH(&sink->rejects->pending.files, DataFile, file);
+        sink->rejects->pending.any = true;
     }
-    sink->rejects->pending.any = true;
-    TRY(iceberg_rejects_commit(sink, POSITION_NONE, 0, err));
     buf_reset(&table->bulk_rejects);
-    return true;
+    /* Those of the stream that wait there, too, are recorded early: their position is not, so that
+     * a replay before their epoch is committed would bring them again. So they wait for the epoch.
+     */
+    for (size_t i = 0; i < sink->table_count; i++)
+        if (sink->tables[i]->rejects_pending)
+            return true;
+    return iceberg_rejects_commit(sink, POSITION_NONE, 0, err);
 }

@@ -33,6 +33,7 @@ sink_done(Sink *base)
 
     for (size_t i = 0; i < sink->table_count; i++)
         iceberg_table_free(sink->tables[i]);
+    iceberg_table_free(sink->rejects);
     free((void *) sink->tables);
     duck_close(sink->duck);
     catalog_close(sink->catalog);
@@ -94,6 +95,7 @@ iceberg_table_free(IcebergTable *table)
     deletes_free(table->deletes);
     deletes_free(table->pending.deletes);
     buf_done(&table->pending.files);
+    buf_done(&table->pending.attempts);
     buf_done(&table->bulk_rejects);
     arena_free(table->pending.arena);
     arena_free(table->delete_arena);
@@ -127,8 +129,8 @@ table_new(IcebergSink *sink, const TableSchema *schema, const TableName *name)
 }
 
 bool
-iceberg_attach_named(IcebergSink *sink, const TableSchema *schema, const TableName *name,
-                     IcebergTable **out_table, Error *err)
+iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName *name,
+                   IcebergTable **out_table, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     CatalogTable found_table;
@@ -142,9 +144,6 @@ iceberg_attach_named(IcebergSink *sink, const TableSchema *schema, const TableNa
         iceberg_table_free(table);
         return false;
     }
-    sink->tables =
-        xrealloc((void *) sink->tables, (sink->table_count + 1) * sizeof(IcebergTable *));
-    sink->tables[sink->table_count++] = table;
     *out_table = table;
     return true;
 }
@@ -195,7 +194,10 @@ attach(Sink *base, const TableSchema *schema, SinkTable **out_table, Error *err)
                         sink->tables[i]->base.schema->qualified, sink->tables[i]->base.lake_name,
                         schema->qualified);
     TRY(FAULT("sink.attach", err));
-    TRY(iceberg_attach_named(sink, schema, &name, &table, err));
+    TRY(iceberg_open_table(sink, schema, &name, &table, err));
+    sink->tables =
+        xrealloc((void *) sink->tables, (sink->table_count + 1) * sizeof(IcebergTable *));
+    sink->tables[sink->table_count++] = table;
     *out_table = &table->base;
     return true;
 }
@@ -207,7 +209,11 @@ abandon(Sink *base, SinkTable *sink_table, Error *err)
     IcebergSink *sink = (IcebergSink *) (void *) base;
     IcebergTable *table = sink_table == NULL ? sink->rejects : (IcebergTable *) (void *) sink_table;
 
-    if (table == NULL || (!table->pending.any && table->bulk_rejects.len == 0))
+    for (size_t i = 0; i < sink->table_count; i++)
+        if (sink_table == NULL || sink->tables[i] == table)
+            sink->tables[i]->rejects_pending = false;
+    if (table == NULL ||
+        (!table->pending.any && !table->half_loaded && table->bulk_rejects.len == 0))
         return true;
     return iceberg_table_load(table, err);
 }

@@ -60,7 +60,10 @@ typedef struct Pending {
     Buf files;        /* DataFile, data files only */
     Deletes *deletes; /* rows to delete with the next commit */
     bool truncated;
-    bool numeric_changed; /* walberg.numeric.* properties are wider */
+    bool numeric_changed;  /* walberg.numeric.* properties are wider */
+    bool stale;            /* a commit did not end cleanly: look at the lake before anything else */
+    Buf attempts;          /* int64_t: snapshot ids that may have been committed */
+    int64_t base_snapshot; /* what the last attempt was built on */
     bool any;
 } Pending;
 
@@ -90,6 +93,8 @@ struct IcebergTable {
     NumericWidth *numerics;      /* per column */
     Pending pending;
     Buf bulk_rejects;     /* DataFile of the rejects table, written by copying threads */
+    bool rejects_pending; /* values of it wait in the rejects table for a commit */
+    bool half_loaded;     /* the last load failed: nothing of it may be used */
     Arena *own;           /* lifetime of the table: name, prefix */
     int64_t missing_rows; /* deletes that found no row: logged once */
 };
@@ -98,14 +103,15 @@ extern const SinkOps iceberg_sink_ops;
 
 /* load.c */
 
+/* Metadata, manifests and deletes as the catalog has them now, all or nothing; what is pending
+ * stays pending. */
+bool iceberg_table_refresh(IcebergTable *table, Error *err) WARN_UNUSED;
+/* The index has exactly the rows of live and pending files. */
+bool iceberg_sync_index(IcebergTable *table, Error *err) WARN_UNUSED;
 /* Everything about the table as the catalog has it now; pending changes are dropped. */
 bool iceberg_table_load(IcebergTable *table, Error *err) WARN_UNUSED;
-/* Keys of files that the index lacks, from the files; pending ones too. */
-bool iceberg_complete_index(IcebergTable *table, Error *err) WARN_UNUSED;
+/* After a damage: what the index lost. */
 bool iceberg_save_index(IcebergTable *table, Error *err) WARN_UNUSED;
-/* Parts of it, for the commit loop: the manifests of table->metadata; its live delete files. */
-bool iceberg_table_manifests(IcebergTable *table, Error *err) WARN_UNUSED;
-bool iceberg_table_deletes(IcebergTable *table, Error *err) WARN_UNUSED;
 /* A counter of a snapshot's summary; 0 when absent. snapshot may be NULL. */
 int64_t iceberg_summary_number(const Snapshot *snapshot, const char *key);
 /* Whether the lake's schema and attnums are those of table->base.schema; takes over field ids. */
@@ -187,10 +193,13 @@ bool iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit
  * iceberg_rejects_adopt() commits them. */
 bool iceberg_bulk_rejects(IcebergTable *table, const Batch *batch, Error *err) WARN_UNUSED;
 bool iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err) WARN_UNUSED;
+/* Table properties of the rejects table: how far the rejects of each source table are recorded. */
+PropertyList iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const PropertyList *base,
+                                        Position position);
 
 /* sink.c */
-bool iceberg_attach_named(IcebergSink *sink, const TableSchema *schema, const TableName *name,
-                          IcebergTable **out_table, Error *err) WARN_UNUSED;
+bool iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName *name,
+                        IcebergTable **out_table, Error *err) WARN_UNUSED;
 void iceberg_table_free(IcebergTable *table); /* NULL is fine */
 
 #endif

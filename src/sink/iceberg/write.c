@@ -227,7 +227,8 @@ iceberg_track_numerics(IcebergTable *table, const Batch *batch)
         if (!table->numerics[c].tracked)
             continue;
         for (size_t row = 0; row < batch->rows; row++)
-            if (!column_is_null(&batch->columns[c], row) && !BUF_AT(&batch->dead, uint8_t, row))
+            if (!column_is_null(&batch->columns[c], row) &&
+                (batch->dead.len == 0 || !BUF_AT(&batch->dead, uint8_t, row)))
                 table->pending.numeric_changed |=
                     widen(&table->numerics[c], column_bytes(&batch->columns[c], row));
     }
@@ -265,7 +266,7 @@ look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out_hits, E
     log_warn("key index is damaged, reading keys again", LOG_STR("table", table->base.lake_name),
              LOG_STR("error", err->msg));
     buf_reset(out_hits);
-    TRY(iceberg_complete_index(table, err));
+    TRY(iceberg_sync_index(table, err));
     return index_lookup(table->index, keys, count, out_hits, err);
 }
 
@@ -543,6 +544,9 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
     DataFile file = {0};
 
     assert(table->sink == (IcebergSink *) (void *) sink);
+    /* first, and once: the rest may fail and be repeated with the same batch */
+    TRY(iceberg_rejects_write(table, batch, err));
+    buf_reset(&batch->rejects);
     if (batch->truncated)
         TRY(apply_truncate(table, err));
     if (table->index != NULL) {
@@ -568,5 +572,5 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
         table->pending.any = true;
     }
     apply_deletes(table, &deleted);
-    return iceberg_rejects_write(table, batch, err);
+    return true;
 }
