@@ -23,7 +23,7 @@ struct OcfReader {
     OcfInput block; /* what is left of the current block */
     int64_t block_left;
     ReadCodec codec;
-    const uint8_t *sync;
+    Str sync;
     Buf meta; /* MetaEntry */
     Buf unpacked;
 };
@@ -57,8 +57,10 @@ read_long(OcfInput *in, int64_t *out, Error *err)
 static bool
 take(OcfInput *in, size_t size, Str *out, Error *err)
 {
-    if (size > bytes_left(in))
-        return FAIL(err, ERR_INPUT, "avro: %zu bytes wanted, %zu left", size, bytes_left(in));
+    if (size > bytes_left(in)) {
+        FAIL(err, ERR_INPUT, "avro: %zu bytes wanted, %zu left", size, bytes_left(in));
+        return false;
+    }
     *out = (Str){.ptr = (const char *) in->at, .len = size};
     in->at += size;
     return true;
@@ -126,13 +128,11 @@ static bool
 read_header(Arena *arena, OcfReader *reader, Error *err)
 {
     Str magic = STR_NULL;
-    Str sync = STR_NULL;
 
-    if (!take(&reader->file, 4, &magic, err) || memcmp(magic.ptr, "Obj\x01", 4) != 0)
+    if (!take(&reader->file, 4, &magic, err) || !str_eqc(magic, "Obj\x01"))
         return FAIL(err, ERR_INPUT, "not an avro file");
     TRY(read_meta(reader, err));
-    TRY(take(&reader->file, SYNC_BYTES, &sync, err));
-    reader->sync = (const uint8_t *) sync.ptr;
+    TRY(take(&reader->file, SYNC_BYTES, &reader->sync, err));
     TRY(read_codec(reader, err));
     TRY(ocf_parse_schema(arena, ocf_meta(reader, "avro.schema"), &reader->type, err));
     if (reader->type->kind != OCF_RECORD)
@@ -245,7 +245,7 @@ next_block(OcfReader *reader, Error *err)
         TRY(read_long(&reader->file, &count, err));
         TRY(read_bytes(&reader->file, &body, err));
         TRY(take(&reader->file, SYNC_BYTES, &sync, err));
-        if (memcmp(sync.ptr, reader->sync, SYNC_BYTES) != 0)
+        if (!str_eq(sync, reader->sync))
             return FAIL(err, ERR_INPUT, "avro: a block does not end with the sync marker");
         if (body.len > BLOCK_BYTES_MAX)
             return FAIL(err, ERR_INPUT, "avro: a block of %zu bytes", body.len);
@@ -388,7 +388,7 @@ skip_items(OcfInput *in, const OcfType *type, Error *err)
     OcfItems items = {0};
 
     for (;;) {
-        bool more;
+        bool more = false;
         Str key;
 
         TRY(ocf_next_item(in, type, &items, &more, err));

@@ -192,7 +192,7 @@ bounds_add(Bounds *bounds, const Column *column, const uint8_t *mask, size_t row
     case TYPE_LIST:
     case TYPE_MAP:
     case TYPE_STRUCT:
-        assert(!"only leaves have bounds");
+        assert(false && "only leaves have bounds");
     }
 }
 
@@ -255,7 +255,7 @@ encode_number(Arena *arena, const Type *type, BoundNumber number)
     case TYPE_STRUCT:
         break;
     }
-    assert(!"not a number");
+    assert(false && "not a number");
     return STR_NULL;
 }
 

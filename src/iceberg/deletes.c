@@ -42,6 +42,7 @@ deletes_free(Deletes *deletes)
     free(deletes);
 }
 
+/* NOLINTBEGIN(readability-function-size): the macros of uthash nest */
 static FileDeletes *
 find_file(const Deletes *deletes, Str path)
 {
@@ -71,10 +72,12 @@ get_file(Deletes *deletes, Str path)
 static void
 drop_file(Deletes *deletes, FileDeletes *file)
 {
-    HASH_DEL(deletes->files, file);
+    HASH_DEL(deletes->files, file); /* NOLINT(clang-analyzer-unix.Malloc): only in the macro */
     roaring_bitmap_free(file->rows);
     free(file);
 }
+
+/* NOLINTEND(readability-function-size) */
 
 bool
 deletes_add(Deletes *deletes, Str data_file, uint32_t row)

@@ -24,11 +24,14 @@ typedef struct BoundByField {
     Str value; /* binary single-value encoding */
 } BoundByField;
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): Type is a type */
 #define FIELD_MAP(Type)                                                                            \
     struct {                                                                                       \
         size_t count;                                                                              \
         Type *items; /* NULL and 0: absent */                                                      \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 typedef struct DataFile {
     FileContent content;

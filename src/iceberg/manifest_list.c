@@ -112,7 +112,7 @@ put_list_field(Buf *out, const ManifestFile *file, int id)
             ocf_put_long(out, file->first_row_id);
         break;
     default:
-        assert(!"every field of the table has a case");
+        assert(false && "every field of the table has a case");
     }
 }
 
@@ -247,7 +247,7 @@ read_list_field(Arena *arena, OcfInput *in, const OcfType *type, int id, Manifes
                 Error *err)
 {
     int number = 0;
-    Str key;
+    Str key = STR_NULL;
 
     switch (id) {
     case LIST_PATH:

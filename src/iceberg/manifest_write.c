@@ -20,16 +20,14 @@ put_optional_bytes(Buf *out, Str bytes)
         ocf_put_bytes(out, bytes);
 }
 
-/* Branch and count of an optional array; false when it is absent or empty. */
+/* Branch and count of an optional array; after its items comes a final 0. False: it is null. */
 static bool
 begin_array(Buf *out, bool present, size_t count)
 {
     ocf_put_long(out, present ? 1 : 0);
     if (present && count > 0)
         ocf_put_long(out, (int64_t) count);
-    else if (present)
-        ocf_put_long(out, 0);
-    return present && count > 0;
+    return present;
 }
 
 static void
@@ -37,7 +35,7 @@ put_counts(Buf *out, const CountByField *items, size_t count)
 {
     if (!begin_array(out, items != NULL, count))
         return;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; items != NULL && i < count; i++) {
         ocf_put_long(out, items[i].field_id);
         ocf_put_long(out, items[i].count);
     }
@@ -49,10 +47,30 @@ put_bounds(Buf *out, const BoundByField *items, size_t count)
 {
     if (!begin_array(out, items != NULL, count))
         return;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; items != NULL && i < count; i++) {
         ocf_put_long(out, items[i].field_id);
         ocf_put_bytes(out, items[i].value);
     }
+    ocf_put_long(out, 0);
+}
+
+static void
+put_split_offsets(Buf *out, const DataFile *file)
+{
+    if (!begin_array(out, file->split_offsets != NULL, file->split_count))
+        return;
+    for (size_t i = 0; i < file->split_count; i++)
+        ocf_put_long(out, file->split_offsets[i]);
+    ocf_put_long(out, 0);
+}
+
+static void
+put_equality_ids(Buf *out, const DataFile *file)
+{
+    if (!begin_array(out, file->equality_ids != NULL, file->equality_id_count))
+        return;
+    for (size_t i = 0; i < file->equality_id_count; i++)
+        ocf_put_long(out, file->equality_ids[i]);
     ocf_put_long(out, 0);
 }
 
@@ -73,6 +91,39 @@ put_partition(const ManifestWriter *writer, Buf *out)
 {
     for (int i = 0; i < writer->header->spec->field_count; i++)
         partition_put_avro(out, &writer->types[i], writer->partition[i]);
+}
+
+static void
+put_metrics_field(Buf *out, const DataFile *file, int id)
+{
+    switch (id) {
+    case FILE_COLUMN_SIZES:
+        PUT_COUNTS(out, file->column_sizes);
+        break;
+    case FILE_VALUE_COUNTS:
+        PUT_COUNTS(out, file->value_counts);
+        break;
+    case FILE_NULL_COUNTS:
+        PUT_COUNTS(out, file->null_counts);
+        break;
+    case FILE_NAN_COUNTS:
+        PUT_COUNTS(out, file->nan_counts);
+        break;
+    case FILE_LOWER_BOUNDS:
+        PUT_BOUNDS(out, file->lower_bounds);
+        break;
+    case FILE_UPPER_BOUNDS:
+        PUT_BOUNDS(out, file->upper_bounds);
+        break;
+    case FILE_SPLIT_OFFSETS:
+        put_split_offsets(out, file);
+        break;
+    case FILE_EQUALITY_IDS:
+        put_equality_ids(out, file);
+        break;
+    default:
+        assert(false && "every field of the table has a case");
+    }
 }
 
 static void
@@ -97,40 +148,8 @@ put_data_file_field(const ManifestWriter *writer, Buf *out, const DataFile *file
     case FILE_SIZE:
         ocf_put_long(out, file->file_bytes);
         break;
-    case FILE_COLUMN_SIZES:
-        PUT_COUNTS(out, file->column_sizes);
-        break;
-    case FILE_VALUE_COUNTS:
-        PUT_COUNTS(out, file->value_counts);
-        break;
-    case FILE_NULL_COUNTS:
-        PUT_COUNTS(out, file->null_counts);
-        break;
-    case FILE_NAN_COUNTS:
-        PUT_COUNTS(out, file->nan_counts);
-        break;
-    case FILE_LOWER_BOUNDS:
-        PUT_BOUNDS(out, file->lower_bounds);
-        break;
-    case FILE_UPPER_BOUNDS:
-        PUT_BOUNDS(out, file->upper_bounds);
-        break;
     case FILE_KEY_METADATA: /* encryption: manifest_read() refuses it, we make none */
         put_optional_bytes(out, STR_NULL);
-        break;
-    case FILE_SPLIT_OFFSETS:
-        if (begin_array(out, file->split_offsets != NULL, file->split_count)) {
-            for (size_t i = 0; i < file->split_count; i++)
-                ocf_put_long(out, file->split_offsets[i]);
-            ocf_put_long(out, 0);
-        }
-        break;
-    case FILE_EQUALITY_IDS:
-        if (begin_array(out, file->equality_ids != NULL, file->equality_id_count)) {
-            for (size_t i = 0; i < file->equality_id_count; i++)
-                ocf_put_long(out, file->equality_ids[i]);
-            ocf_put_long(out, 0);
-        }
         break;
     case FILE_SORT_ORDER: /* "must be null for position delete files" */
         put_optional_long(out,
@@ -149,7 +168,7 @@ put_data_file_field(const ManifestWriter *writer, Buf *out, const DataFile *file
         put_optional_long(out, file->content_bytes);
         break;
     default:
-        assert(!"every field of the table has a case");
+        put_metrics_field(out, file, id);
     }
 }
 

@@ -111,6 +111,9 @@ property_set(Arena *arena, const PropertyList *list, Str key, Str value)
 {
     size_t at = property_place(list, key);
     size_t behind = at < list->count && str_eq(list->items[at].key, key) ? at + 1 : at;
+
+    assert(at <= list->count && (list->count == 0 || list->items != NULL));
+
     PropertyList out = {.items = ARENA_ARRAY(arena, Property, list->count + 1)};
 
     for (size_t i = 0; i < at; i++)

@@ -44,8 +44,10 @@ golden_list(Arena *arena, const char *folder, const char *suffix, const char *ou
     DIR *dir = opendir(arena_printf(arena, TEST_DIR "/golden/%s", folder));
     size_t count = 0;
 
-    if (dir == NULL)
+    if (dir == NULL) {
         fail_msg("no golden folder %s", folder);
+        return 0;
+    }
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
         if (str_ends(str_of(entry->d_name), str_of(suffix)) && count < 64)
             out[count++] = arena_printf(arena, "%s/%s", folder, entry->d_name);

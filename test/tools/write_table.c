@@ -325,7 +325,7 @@ commit(Maker *maker, const SnapshotDelta *delta)
         .snapshot_id = snapshot_id(maker),
         .parent_id = parent == NULL ? 0 : parent->snapshot_id,
         .sequence_number = maker->metadata->last_sequence_number + 1,
-        .timestamp_ms = start_ms + maker->version * 1000,
+        .timestamp_ms = start_ms + (int64_t) maker->version * 1000,
         .manifest_list = arena_strf(maker->arena, "file://%s", path),
     };
 

@@ -67,12 +67,12 @@ put_java_lines(Buf *out, const DataFile *file)
 {
     if (file->split_offsets == NULL)
         buf_cstr(out, "  splits=null");
-    for (size_t i = 0; i < file->split_count; i++)
+    for (size_t i = 0; file->split_offsets != NULL && i < file->split_count; i++)
         buf_printf(out, "%s%" PRId64, i == 0 ? "  splits=[" : ", ", file->split_offsets[i]);
     buf_cstr(out, file->split_offsets == NULL ? " equality=" : "] equality=");
     if (file->equality_ids == NULL)
         buf_cstr(out, "null");
-    for (size_t i = 0; i < file->equality_id_count; i++)
+    for (size_t i = 0; file->equality_ids != NULL && i < file->equality_id_count; i++)
         buf_printf(out, "%s%d", i == 0 ? "[" : ", ", file->equality_ids[i]);
     if (file->equality_ids != NULL)
         buf_byte(out, ']');
@@ -174,7 +174,7 @@ static GoldenTable
 open_table(Arena *arena, const char *folder)
 {
     GoldenTable table = {.arena = arena, .folder = folder};
-    const char *paths[64];
+    const char *paths[64] = {0};
     size_t count = golden_list(arena, folder, ".metadata.json", paths);
     Error err = {0};
 

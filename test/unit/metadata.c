@@ -33,13 +33,32 @@ java_metadata_comes_out_byte_for_byte(void **state)
 
     (void) state;
     for (size_t i = 0; i < 3; i++) {
-        const char *paths[64];
+        const char *paths[64] = {0};
         size_t count = golden_list(arena, folders[i], ".metadata.json", paths);
 
         for (size_t j = 0; j < count; j++)
             assert_string_equal(written(arena, parse_golden(arena, paths[j])),
                                 golden_file(arena, paths[j]).ptr);
     }
+}
+
+static void
+expect_stable(Arena *arena, const char *path)
+{
+    TableMetadata *first = parse_golden(arena, path);
+    const char *text = written(arena, first);
+    TableMetadata *again = NULL;
+    Error err = {0};
+
+    OK(metadata_parse(arena, str_of(text), &again, &err));
+    assert_non_null(again);
+    assert_string_equal(written(arena, again), text);
+    assert_int_equal(again->format_version, 2);
+    assert_true(str_eq(again->table_uuid, first->table_uuid));
+    assert_int_equal(again->snapshot_count, first->snapshot_count);
+    assert_int_equal(again->snapshot_log_count, first->snapshot_log_count);
+    assert_int_equal(again->metadata_log_count, first->metadata_log_count);
+    assert_true(again->current_snapshot_id == first->current_snapshot_id);
 }
 
 /* What Java writes as version 1, and PyIceberg with other keys and order: written once it is ours,
@@ -49,27 +68,14 @@ other_metadata_is_stable(void **state)
 {
     static const char *const folders[] = {"iceberg/java-v1", "iceberg/python-v2"};
     AUTO_ARENA Arena *arena = arena_new();
-    Error err = {0};
 
     (void) state;
     for (size_t i = 0; i < 2; i++) {
-        const char *paths[64];
+        const char *paths[64] = {0};
         size_t count = golden_list(arena, folders[i], ".metadata.json", paths);
 
-        for (size_t j = 0; j < count; j++) {
-            TableMetadata *first = parse_golden(arena, paths[j]);
-            const char *text = written(arena, first);
-            TableMetadata *again = NULL;
-
-            OK(metadata_parse(arena, str_of(text), &again, &err));
-            assert_string_equal(written(arena, again), text);
-            assert_int_equal(again->format_version, 2);
-            assert_true(str_eq(again->table_uuid, first->table_uuid));
-            assert_int_equal(again->snapshot_count, first->snapshot_count);
-            assert_int_equal(again->snapshot_log_count, first->snapshot_log_count);
-            assert_int_equal(again->metadata_log_count, first->metadata_log_count);
-            assert_true(again->current_snapshot_id == first->current_snapshot_id);
-        }
+        for (size_t j = 0; j < count; j++)
+            expect_stable(arena, paths[j]);
     }
 }
 
@@ -78,7 +84,7 @@ static void
 fields_are_where_java_put_them(void **state)
 {
     AUTO_ARENA Arena *arena = arena_new();
-    const char *paths[64];
+    const char *paths[64] = {0};
     TableMetadata *metadata = parse_golden(arena, "iceberg/java-v2/v7.metadata.json");
     const Snapshot *snapshot = metadata_current_snapshot(metadata);
 
@@ -206,7 +212,9 @@ a_snapshot_becomes_the_current_one(void **state)
     assert_int_equal(again->metadata_log[1].timestamp_ms, 5000);
 }
 
-enum { MINUTE = 60 * 1000, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
+static const int64_t MINUTE = 60000;
+static const int64_t HOUR = 3600000;
+static const int64_t DAY = 86400000;
 
 static bool
 has_snapshot_at(const TableMetadata *metadata, int64_t at_ms)
@@ -223,7 +231,7 @@ history_is_thinned_by_age(void **state)
     const Retention retention = {.keep_all_ms = HOUR, .keep_hourly_ms = DAY, .metadata_log_max = 3};
     AUTO_ARENA Arena *arena = arena_new();
     TableMetadata *metadata = new_table(arena);
-    int64_t start = (int64_t) 20000 * DAY;
+    int64_t start = 20000 * DAY;
     int64_t end = start + 3 * DAY;
     int64_t now = start;
 
@@ -234,7 +242,7 @@ history_is_thinned_by_age(void **state)
     /* the last hour whole, then 22 full hours and the piece of the first one by its last snapshot
      */
     for (int i = 0; i < 6; i++)
-        assert_true(has_snapshot_at(metadata, now - i * 10 * MINUTE));
+        assert_true(has_snapshot_at(metadata, now - MINUTE * 10 * i));
     for (int hour = 1; hour < 24; hour++) {
         assert_true(has_snapshot_at(metadata, now - hour * HOUR + 50 * MINUTE));
         assert_int_equal(has_snapshot_at(metadata, now - hour * HOUR + 40 * MINUTE), hour == 1);

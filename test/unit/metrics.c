@@ -20,10 +20,8 @@ typedef struct Case {
 static void
 begin(Case *test, TypeKind kind)
 {
-    test->arena = arena_new();
-    test->type = (Type){.kind = kind};
+    *test = (Case){.arena = arena_new(), .type = {.kind = kind}};
     test->field = (Field){.name = STR("c"), .id = 5, .type = &test->type};
-    test->file = (DataFile){0};
     column_init(&test->column, &test->type);
     test->metrics = file_metrics_new(&test->field, 1);
 }

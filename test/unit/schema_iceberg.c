@@ -174,7 +174,7 @@ bad_schemas_are_named(void **state)
 {
     AUTO_ARENA Arena *arena = arena_new();
     AUTO_BUF Buf deep = {0};
-    IcebergSchema schema;
+    IcebergSchema schema = {0};
     Error err = {0};
 
     (void) state;

@@ -79,7 +79,7 @@ summaries_are_java_s(void **state)
     for (size_t i = 0; i < 4; i++) {
         AUTO_ARENA Arena *arena = arena_new();
         TableMetadata *metadata = NULL;
-        const char *paths[64];
+        const char *paths[64] = {0};
         size_t count = golden_list(arena, folders[i], ".metadata.json", paths);
         const PropertyList *parent = NULL;
         Error err = {0};
