@@ -103,6 +103,7 @@ table_free(LakeTable *table)
     arena_free(table->arena);
     free(table->token);
     free(table->reason);
+    free(table->next_reason);
     free(table->key);
     free(table->space);
     free(table->name);

@@ -25,13 +25,14 @@ struct LakeTable {
     TableMetadata *metadata;
     PlanCache cache;
 
-    bool settled;           /* it was looked at before: it is shown or left out */
-    bool shown;             /* there is a view */
-    bool changed;           /* in this refresh: metadata or committed position */
-    int64_t snapshot_id;    /* that was wanted last; 0: none */
+    bool settled;        /* it was looked at before: it is shown or left out */
+    bool shown;          /* there is a view */
+    bool changed;        /* what it shows is not what it should, until the next views are there */
+    int64_t snapshot_id; /* that was wanted last; 0: none */
     const Snapshot *wanted; /* that it shall show; NULL: none */
     uint64_t dead_set;      /* of the view; 0: none */
     uint64_t next_dead_set; /* of the one being made */
+    char *next_reason;      /* likewise */
     char *reason;           /* why it is left out; NULL: it is not */
 };
 

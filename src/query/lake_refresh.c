@@ -34,6 +34,7 @@ forget_metadata(LakeTable *table)
     table->arena = NULL;
     table->metadata = NULL;
     table->token = NULL;
+    table->wanted = NULL;
 }
 
 static void
@@ -42,8 +43,8 @@ leave_out(LakeTable *table, const char *reason)
     if (table->reason == NULL || strcmp(table->reason, reason) != 0)
         log_warn("table left out", LOG_STR("schema", table->space), LOG_STR("table", table->name),
                  LOG_STR("reason", reason));
-    free(table->reason);
-    table->reason = xstrdup(reason);
+    free(table->next_reason);
+    table->next_reason = xstrdup(reason);
 }
 
 /* Metadata that cannot be understood concerns this table only. */
@@ -182,8 +183,6 @@ look_at_catalog(Refresh *refresh, Error *err)
 {
     Lake *lake = refresh->lake;
 
-    for (size_t i = 0; i < lake_table_count(lake); i++)
-        lake_table(lake, i)->changed = false;
     do {
         refresh->again = false;
         TRY(read_pipelines(refresh, err));
@@ -229,46 +228,48 @@ typedef struct Change {
     LakeTable *table;
     const char *sql;
     bool shows; /* else it takes the view away */
-    bool later; /* its files cannot be had at the moment: it stays as it is */
 } Change;
 
-/* Files that cannot be had now are tried again with the next refresh. */
-static void
-put_off(Change *change, const Error *err)
+/* Files that cannot be had at the moment make the whole refresh wait: all tables stay at one epoch.
+ * What will not mend by itself leaves the table out: *out_planned is false. */
+static bool
+plan_files(Refresh *refresh, LakeTable *table, TablePlan *plan, bool *out_planned, Error *err)
 {
-    log_warn("table not refreshed", LOG_STR("schema", change->table->space),
-             LOG_STR("table", change->table->name), LOG_STR("error", err->msg));
-    change->later = true;
+    Lake *lake = refresh->lake;
+    const PlanMake make = {.files = &lake->files,
+                           .duck = lake->duck,
+                           .cache = &table->cache,
+                           .snapshot = table->wanted};
+
+    *out_planned = true;
+    if (table->wanted == NULL || table_plan_make(refresh->arena, &make, plan, err))
+        return true;
+    if (err->kind == ERR_TRANSIENT || err->kind == ERR_CANCELED)
+        return WRAP(err, "%s.%s", table->space, table->name);
+    leave_out(table, err->msg);
+    *out_planned = false;
+    return true;
 }
 
-/* The statements that show a table's wanted state. */
-static void
-put_table(Refresh *refresh, Change *change, Buf *sql)
+/* The statements that show a table's wanted state; none when it is left out. */
+static bool
+put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
 {
     LakeTable *table = change->table;
     Lake *lake = refresh->lake;
     const IcebergSchema *schema = wanted_schema(table);
     TablePlan plan = {0};
-    Error err = {0};
     PgAttribute *attributes;
     size_t count;
+    bool planned = false;
 
     if (flaw(table, schema) != NULL) {
         leave_out(table, flaw(table, schema));
-        return;
+        return true;
     }
-    if (table->wanted != NULL && !table_plan_make(refresh->arena,
-                                                  &(PlanMake){.files = &lake->files,
-                                                              .duck = lake->duck,
-                                                              .cache = &table->cache,
-                                                              .snapshot = table->wanted},
-                                                  &plan, &err)) {
-        if (err.kind == ERR_INPUT)
-            leave_out(table, err.msg);
-        else
-            put_off(change, &err);
-        return;
-    }
+    TRY(plan_files(refresh, table, &plan, &planned, err));
+    if (!planned)
+        return true;
     table->next_dead_set = plan.dead == NULL ? 0 : dead_table_publish(lake->dead, plan.dead);
 
     ViewTable view = {
@@ -291,6 +292,7 @@ put_table(Refresh *refresh, Change *change, Buf *sql)
         &(PgRelation){.oid = table->oid, .space = view.space, .name = view.name, .rows = plan.rows},
         attributes, count);
     change->shows = true;
+    return true;
 }
 
 static void
@@ -304,21 +306,22 @@ put_drop(const LakeTable *table, Buf *sql)
     pg_catalog_drop_relation(sql, table->oid);
 }
 
-static Change
-plan_change(Refresh *refresh, LakeTable *table)
+static bool
+plan_change(Refresh *refresh, LakeTable *table, Buf *changes, Error *err)
 {
     AUTO_BUF Buf sql = {0};
     Change change = {.table = table};
 
-    if (table->listed && table->metadata != NULL)
-        put_table(refresh, &change, &sql);
-    if (!change.shows && !change.later) {
-        buf_reset(&sql);
-        if (table->shown)
-            put_drop(table, &sql);
+    if (table->listed && table->metadata != NULL) {
+        free(table->next_reason);
+        table->next_reason = NULL;
+        TRY(put_table(refresh, &change, &sql, err));
     }
+    if (!change.shows && table->shown)
+        put_drop(table, &sql);
     change.sql = arena_strdup(refresh->arena, buf_text(&sql));
-    return change;
+    BUF_PUSH(changes, Change, change);
+    return true;
 }
 
 static bool
@@ -366,10 +369,7 @@ settle(Lake *lake, const Change *change)
 {
     LakeTable *table = change->table;
 
-    if (change->later) {
-        forget_metadata(table);
-        return;
-    }
+    table->changed = false;
     if (table->dead_set != 0)
         BUF_PUSH(&lake->retired, Retired,
                  ((Retired){.epoch = lake->epoch, .set = table->dead_set}));
@@ -381,12 +381,38 @@ settle(Lake *lake, const Change *change)
     table->settled = true;
     table->shown = change->shows;
     table->snapshot_id = table->wanted == NULL ? 0 : table->wanted->snapshot_id;
-    if (change->shows) {
-        free(table->reason);
-        table->reason = NULL;
-    }
+    free(table->reason);
+    table->reason = table->next_reason;
+    table->next_reason = NULL;
     if (!table->listed)
         lake_remove_table(lake, table);
+}
+
+/* Nothing was replaced: the tables stay marked as changed, what was made for them goes. */
+static void
+abandon(Lake *lake)
+{
+    for (size_t i = 0; i < lake_table_count(lake); i++) {
+        LakeTable *table = lake_table(lake, i);
+
+        if (table->next_dead_set != 0)
+            dead_table_retire(lake->dead, table->next_dead_set);
+        table->next_dead_set = 0;
+    }
+}
+
+static bool
+make_changes(Refresh *refresh, Buf *changes, Error *err)
+{
+    Lake *lake = refresh->lake;
+
+    for (size_t i = 0; i < lake_table_count(lake); i++) {
+        LakeTable *table = lake_table(lake, i);
+
+        if (table->changed || !table->listed)
+            TRY(plan_change(refresh, table, changes, err));
+    }
+    return run_changes(refresh, changes, err);
 }
 
 static bool
@@ -395,10 +421,10 @@ replace_views(Refresh *refresh, Error *err)
     Lake *lake = refresh->lake;
     AUTO_BUF Buf changes = {0};
 
-    for (size_t i = 0; i < lake_table_count(lake); i++)
-        if (lake_table(lake, i)->changed || !lake_table(lake, i)->listed)
-            BUF_PUSH(&changes, Change, plan_change(refresh, lake_table(lake, i)));
-    TRY(run_changes(refresh, &changes, err));
+    if (!make_changes(refresh, &changes, err)) {
+        abandon(lake);
+        return false;
+    }
     pthread_mutex_lock(&lake->lock);
     lake->epoch++;
     for (size_t i = 0; i < BUF_COUNT(&changes, Change); i++)

@@ -1,5 +1,5 @@
 """The query server on lakes that PyIceberg wrote (position deletes by hand): what psql, psycopg and
-plain bytes on the wire get back. The JDBC driver is tried in test_query_jdbc.py."""
+plain bytes on the wire and pgjdbc get back."""
 import datetime
 import decimal
 import json
@@ -14,13 +14,14 @@ import uuid
 import psycopg
 import pyarrow as pa
 import pytest
-from lib import foreign
-from lib.env import PROGRAM, free_port, kill, listening, wait_for
-from lib.storage import Storage
-from lib.walberg import environment
 from pyiceberg import types as t
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.schema import Schema
+
+from lib import foreign
+from lib.env import CACHE, PROGRAM, ROOT, free_port, kill, listening, wait_for
+from lib.storage import Storage
+from lib.walberg import environment
 
 
 class QueryServer:
@@ -123,7 +124,8 @@ def numbers(first, last):
 
 
 def test_psql(things):
-    assert things.psql("select id, name from things order by id").stdout == "1|h\u00e9\u2028llo\n\n3|\n"
+    assert things.psql("select id, name from things order by id").stdout \
+        == "1|h\u00e9\u2028llo\n\n3|\n"
     assert things.psql("\\dt").stdout == "public|things|table|walberg\n"
     described = things.psql("\\d things").stdout.splitlines()
     assert described[0] == "id|bigint||not null|"
@@ -144,7 +146,7 @@ def test_values(things, binary):
     with things.connect() as conn:
         cursor = conn.cursor(binary=binary)
         cursor.execute(f"select {', '.join(columns)} from things order by id")
-        got = [dict(zip(columns, row)) for row in cursor.fetchall()]
+        got = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     first, strange = got
     wanted = foreign.rows()[0]
     assert first["real"] == pytest.approx(wanted["real"], rel=1e-7)
@@ -444,7 +446,7 @@ def test_all_tables_of_one_epoch(lake, serve):
     def mark(*positions):
         def change(metadata):
             metadata["properties"]["cdc.pipeline"] = "shop"
-            for snapshot, position in zip(metadata["snapshots"], positions):
+            for snapshot, position in zip(metadata["snapshots"], positions, strict=True):
                 snapshot["summary"]["cdc.position"] = position
         return change
 
@@ -488,9 +490,8 @@ def test_all_tables_of_one_epoch(lake, serve):
 
 
 def test_odd_names(lake, serve):
-    schema = Schema(t.NestedField(1, 'a "b" c', t.LongType()), t.NestedField(2, "select", t.LongType()),
-                    t.NestedField(3, "\u00dcn\u00ef", t.LongType()), t.NestedField(4, "filename", t.LongType()))
     row = {'a "b" c': 1, "select": 2, "\u00dcn\u00ef": 3, "filename": 4}
+    schema = Schema(*(t.NestedField(i, name, t.LongType()) for name, i in row.items()))
     for name in ["Upper", 'quo"te', "\u65e5\u672c"]:
         _, publish = table_of(lake, name, schema, [row])
         publish()
@@ -498,8 +499,9 @@ def test_odd_names(lake, serve):
     publish()
     with serve(lake).connect() as conn:
         for name in ['"Upper"', '"quo""te"', "public.\u65e5\u672c"]:
-            assert conn.execute(f'select "a ""b"" c", "select", "\u00dcn\u00ef", filename from {name}') \
-                .fetchone() == (1, 2, 3, 4)
+            got = conn.execute('select "a ""b"" c", "select", "\u00dcn\u00ef", filename '
+                               f'from {name}')
+            assert got.fetchone() == (1, 2, 3, 4)
         assert conn.execute('select count(*) from "Shop".orders').fetchone() == (3,)
         with pytest.raises(psycopg.errors.UndefinedTable):
             conn.execute("select * from orders")
@@ -550,6 +552,46 @@ def test_on_s3(s3, serve, tmp_path):
     with server.connect() as conn:
         assert conn.execute("select id from things order by id").fetchall() == [(1,), (3,)]
     assert list((tmp_path / "state" / "cache").iterdir())
+
+
+# --- JDBC --------------------------------------------------------------------------------------
+
+DRIVER = "42.7.4"
+
+
+@pytest.fixture(scope="session")
+def driver():
+    jar = CACHE / "jdbc" / f"postgresql-{DRIVER}.jar"
+    if not jar.exists():
+        subprocess.run(["mvn", "-B", "-q", "dependency:copy", f"-DoutputDirectory={jar.parent}",
+                        f"-Dartifact=org.postgresql:postgresql:{DRIVER}"], check=True, timeout=300)
+    return jar
+
+
+def test_jdbc(things, driver):
+    done = subprocess.run(["java", "-cp", str(driver), str(ROOT / "test/java/Jdbc.java"),
+                           str(things.port)], capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = {}
+    for line in done.stdout.strip().split("\n"):
+        name, _, value = line.partition(": ")
+        said.setdefault(name, []).append(value)
+    assert said["types"] == ["int8 bool int4 float4 float8 numeric date timestamptz text bytea "
+                             "uuid _text"]
+    # the same from text and from binary values; what foreign.rows() has
+    assert said["row"] == ["1|true|-2|0.1|-0.0|1234567890.10|0001-01-01|"
+                           "2026-01-01T12:00:00.000001Z|h\u00e9\u2028llo\\n|bytes[0, -1]|"
+                           "00000000-0000-0000-0000-000000000005|[a, null, ]"]
+    assert said["found"] == ["1"] * 8
+    assert said["pieces"] == ["5000 25005000"]
+    assert said["limited"] == ["3"]
+    assert said["version"] == ["16"]
+    assert said["table"] == ["public.things"]
+    assert said["column"] == ["price numeric 12 2"]
+    assert "public" in said["schema"]
+    assert said["error"] == ["42601", "42P01", "25006", "57014"]
+    assert said["alive"] == ["true"]
 
 
 # --- walberg sql -------------------------------------------------------------------------------
