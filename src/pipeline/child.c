@@ -102,6 +102,7 @@ child_start(Pipeline *pl, Error *err)
     if (!pl->options->serve || pl->config->query_listen == NULL)
         return true;
     pl->child = xcalloc(1, sizeof *pl->child);
+    *pl->child = (QueryChild){.pid = -1, .pipe = -1};
     return spawn(pl, err);
 }
 
@@ -112,10 +113,12 @@ child_watch(Pipeline *pl)
     Error err;
 
     if (child == NULL || clock_ms() - child->started_ms < RESTART_MS ||
-        waitpid(child->pid, NULL, WNOHANG) == 0)
+        (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) == 0))
         return;
     log_warn("query server ended, starting it again", LOG_INT("pid", child->pid));
-    close(child->pipe);
+    if (child->pipe >= 0)
+        close(child->pipe);
+    *child = (QueryChild){.pid = -1, .pipe = -1, .started_ms = clock_ms()};
     if (!spawn(pl, &err))
         log_error("query server", LOG_STR("error", err.msg));
 }
@@ -123,7 +126,7 @@ child_watch(Pipeline *pl)
 void
 child_tell(Pipeline *pl)
 {
-    if (pl->child == NULL)
+    if (pl->child == NULL || pl->child->pipe < 0)
         return;
 
     ssize_t written = write(pl->child->pipe, "\n", 1);
@@ -136,9 +139,12 @@ child_stop(Pipeline *pl)
 {
     if (pl->child == NULL)
         return;
-    close(pl->child->pipe);
-    kill(pl->child->pid, SIGTERM);
-    for (int64_t start = clock_ms(); waitpid(pl->child->pid, NULL, WNOHANG) == 0;) {
+    if (pl->child->pid > 0) {
+        close(pl->child->pipe);
+        kill(pl->child->pid, SIGTERM);
+    }
+    for (int64_t start = clock_ms();
+         pl->child->pid > 0 && waitpid(pl->child->pid, NULL, WNOHANG) == 0;) {
         if (clock_ms() - start > LEAVE_MS)
             kill(pl->child->pid, SIGKILL);
         usleep(10000);

@@ -280,7 +280,7 @@ count_tasks(Copier *copier)
         CopyTable *copy = table_of_task(copier, &copier->plan.tasks[i]);
 
         atomic_fetch_add(&copy->left, 1);
-        copy->table->tasks_total++;
+        atomic_fetch_add(&copy->table->tasks_total, 1);
     }
     for (size_t i = 0; i < copier->count; i++)
         if (atomic_load(&copier->tables[i].left) == 0 && !atomic_load(&copier->tables[i].failed))
@@ -338,7 +338,7 @@ copier_start(Pipeline *pl, Error *err)
         atomic_store(&table->state, TABLE_COPYING);
         atomic_store(&table->copied_rows, 0);
         atomic_store(&table->tasks_done, 0);
-        table->tasks_total = 0;
+        atomic_store(&table->tasks_total, 0);
         copier->tables[copier->count++].table = table;
     }
     log_info("copying", LOG_INT("tables", copier->count),
@@ -376,6 +376,20 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
     return true;
 }
 
+/* The copy as a whole was refused (no free slot, a right is missing): its tables wait for a person,
+ * those that stream go on. */
+static void
+park_unfinished(Copier *copier, const char *reason)
+{
+    for (size_t i = 0; i < copier->count; i++) {
+        PipeTable *table = copier->tables[i].table;
+
+        if (atomic_load(&table->state) == TABLE_COPYING &&
+            table->sink_table->position == POSITION_NONE)
+            pipe_table_park(table, reason);
+    }
+}
+
 static bool
 take_finished(Pipeline *pl, const Finished *finished, Error *err)
 {
@@ -386,7 +400,10 @@ take_finished(Pipeline *pl, const Finished *finished, Error *err)
         if (finished->error.kind == ERR_NONE || finished->error.kind == ERR_CANCELED)
             return true;
         *err = finished->error;
-        return false;
+        if (err->kind != ERR_INPUT)
+            return false;
+        park_unfinished(copier, err->msg);
+        return true;
     }
     if (finished->error.kind == ERR_NONE)
         return commit_copy(pl, finished->copy->table, copier->snapshot.position, err);
@@ -408,7 +425,7 @@ show_progress(Copier *copier)
     for (size_t i = 0; i < copier->count; i++) {
         rows += atomic_load(&copier->tables[i].table->copied_rows);
         done += atomic_load(&copier->tables[i].table->tasks_done);
-        total += copier->tables[i].table->tasks_total;
+        total += atomic_load(&copier->tables[i].table->tasks_total);
     }
     log_info("copying", LOG_INT("rows", rows), LOG_INT("tasks_done", done), LOG_INT("tasks", total),
              LOG_INT("rows_per_second", rows * 1000 / (now - copier->started_ms + 1)));

@@ -170,6 +170,20 @@ prepare_session(Pipeline *pl, Error *err)
     return true;
 }
 
+/* Wait and meet the source again, as long as it takes; false with what a person has to mend. */
+static bool
+reconnect(Pipeline *pl, Retry *retry, Error *err)
+{
+    do {
+        snprintf(pl->last_error, sizeof pl->last_error, "%s", err->msg);
+        status_write(pl, true);
+        if (!retry_again(retry, "the stream was interrupted", err))
+            return false;
+    } while (!recover_again(pl, err));
+    pl->last_error[0] = '\0';
+    return true;
+}
+
 static bool
 stream(Pipeline *pl, Error *err)
 {
@@ -191,8 +205,6 @@ stream(Pipeline *pl, Error *err)
         if (pl->copied)
             copier_free(pl);
         pl->copied = false;
-        if (!written && (err->kind != ERR_CONFLICT))
-            return false;
         if (!written || stopping(pl))
             return written;
         if (read && !pl->restart)
@@ -201,10 +213,8 @@ stream(Pipeline *pl, Error *err)
             retry_reset(&retry);
         if (!read) {
             *err = reader_error;
-            snprintf(pl->last_error, sizeof pl->last_error, "%s", err->msg);
-            if (!retry_again(&retry, "the stream was interrupted", err))
+            if (!reconnect(pl, &retry, err))
                 return stopping(pl);
-            pl->last_error[0] = '\0';
         }
     }
 }

@@ -125,6 +125,13 @@ park(Reader *reader, PipeTable *table, const char *reason)
 /* --- changes ------------------------------------------------------------------------------------
  */
 
+static bool
+table_wants(const Reader *reader, const PipeTable *table)
+{
+    return table != NULL && atomic_load(&table->state) == TABLE_STREAMING &&
+           reader->transaction >= table->done;
+}
+
 static Batch *
 batch_for(Reader *reader, PipeTable *table)
 {
@@ -139,13 +146,6 @@ batch_for(Reader *reader, PipeTable *table)
     part = (EpochPart){.table = table, .batch = table->filling};
     BUF_PUSH(&reader->filling->parts, EpochPart, part);
     return table->filling;
-}
-
-static bool
-table_wants(const Reader *reader, const PipeTable *table)
-{
-    return table != NULL && atomic_load(&table->state) == TABLE_STREAMING &&
-           reader->transaction >= table->done;
 }
 
 static bool
@@ -209,7 +209,8 @@ on_relation(Reader *reader, const Message *message)
     /* a table that nobody took in yet: the main thread looks for those by itself */
     if (table == NULL || relation_map(table, message, &reason))
         return;
-    if (atomic_load(&table->state) == TABLE_STREAMING)
+    /* an older shape than the copy had: the rows are there already, and a newer Relation follows */
+    if (table_wants(reader, table))
         park(reader, table, reason.msg);
 }
 

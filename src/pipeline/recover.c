@@ -78,6 +78,8 @@ lock_state(Pipeline *pl, Error *err)
                 pl->config->pipeline, path);
 }
 
+static bool same_source(const Pipeline *pl, Error *err);
+
 static bool
 meet_source(Pipeline *pl, Error *err)
 {
@@ -86,6 +88,29 @@ meet_source(Pipeline *pl, Error *err)
     TRY(recover_connection(pl, err));
     TRY(source_server_info(pl->conn, pl->arena, &pl->server, err));
     return source_server_check(&pl->server, err);
+}
+
+/* Less WAL than the lake has seen: the source went back in time. */
+static bool
+check_not_older(const Pipeline *pl, Error *err)
+{
+    if (pl->server.flush >= pl->state.acknowledged && pl->server.flush >= pl->state.committed)
+        return true;
+    return FAIL(
+        err, ERR_INPUT,
+        "the source's WAL ends at %s, but the lake has transactions up to %s: it was restored "
+        "from a backup, or a standby that lagged was promoted\n"
+        "hint: the lake may hold rows that the source lost; begin again, see \"Beginning "
+        "again\" in the README",
+        POSITION_TEXT(pl->server.flush), POSITION_TEXT(pl->state.committed));
+}
+
+bool
+recover_again(Pipeline *pl, Error *err)
+{
+    TRY(meet_source(pl, err));
+    TRY(same_source(pl, err));
+    return check_not_older(pl, err);
 }
 
 bool
@@ -247,8 +272,10 @@ recover_state(Pipeline *pl, Error *err)
     Slot slot;
 
     TRY(load_state(pl, &found, err));
-    if (found)
-        return same_source(pl, err);
+    if (found) {
+        TRY(same_source(pl, err));
+        return check_not_older(pl, err);
+    }
     TRY(source_slot_check_name(pl->config->source_slot, err));
     TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));
     if (slot.exists)

@@ -66,21 +66,19 @@ find_column(const TableSchema *schema, const RelationColumn *column, int *out_in
     int index = schema_find_column(schema, column->name);
 
     if (index < 0)
-        return FAIL(err, ERR_INPUT,
-                    "column %.*s was added or renamed\n"
-                    "hint: this version cannot follow the change; copy the table again: walberg "
-                    "resync %s",
-                    STR_ARG(column->name), schema->qualified);
+        return FAIL(
+            err, ERR_INPUT,
+            "column %.*s was added or renamed, which this version cannot follow\n" HINT_COPY_AGAIN,
+            STR_ARG(column->name));
 
     const SchemaColumn *known = &schema->columns[index];
     bool decimal = known->field.type->kind == TYPE_DECIMAL;
 
     if (known->type_oid != column->type_oid || (decimal && known->typmod != column->typmod))
         return FAIL(err, ERR_INPUT,
-                    "column %.*s changed its type (it was %s)\n"
-                    "hint: this version cannot follow the change; copy the table again: walberg "
-                    "resync %s",
-                    STR_ARG(column->name), known->pg_type, schema->qualified);
+                    "column %.*s changed its type (it was %s), which this version cannot "
+                    "follow\n" HINT_COPY_AGAIN,
+                    STR_ARG(column->name), known->pg_type);
     *out_index = index;
     return true;
 }
@@ -90,11 +88,8 @@ same_identity(const TableSchema *schema, const Message *message, Error *err)
 {
     if ((char) schema->identity == message->relation.identity)
         return true;
-    return FAIL(
-        err, ERR_INPUT,
-        "its replica identity changed\n"
-        "hint: this version cannot follow the change; copy the table again: walberg resync %s",
-        schema->qualified);
+    return FAIL(err, ERR_INPUT,
+                "its replica identity changed, which this version cannot follow\n" HINT_COPY_AGAIN);
 }
 
 bool
@@ -117,12 +112,16 @@ relation_map(PipeTable *table, const Message *message, Error *err)
         return FAIL(
             err, ERR_INPUT,
             "the stream has %d columns, the lake %d: a column was dropped, or the publication "
-            "lists columns\nhint: copy the table again: walberg resync %s",
-            found, schema->column_count, schema->qualified);
+            "lists columns, which this version cannot follow\n" HINT_COPY_AGAIN,
+            found, schema->column_count);
+    }
+    if (!same_identity(schema, message, err)) {
+        free(map);
+        return false;
     }
     free(table->column_map);
     table->column_map = map;
     table->column_map_count = count;
     table->mapped = true;
-    return same_identity(schema, message, err);
+    return true;
 }

@@ -53,6 +53,7 @@ put_table(JsonWriter *json, const PipeTable *table)
     const SinkTable *sink = table->sink_table;
     int64_t copied = atomic_load(&table->copied_rows);
     int done = atomic_load(&table->tasks_done);
+    int total = atomic_load(&table->tasks_total);
     bool complete = sink != NULL && sink->position != POSITION_NONE;
     char when[32];
 
@@ -71,9 +72,7 @@ put_table(JsonWriter *json, const PipeTable *table)
     jw_key(json, "copied_rows");
     jw_int(json, copied);
     jw_key(json, "copied_fraction");
-    jw_double(json, complete
-                        ? 1.0
-                        : (table->tasks_total == 0 ? 0.0 : (double) done / table->tasks_total));
+    jw_double(json, complete ? 1.0 : (total == 0 ? 0.0 : (double) done / total));
     jw_key(json, "rejects");
     jw_int(json, sink == NULL ? 0 : sink->rejects);
     jw_key(json, "last_commit");

@@ -41,7 +41,7 @@ typedef struct PipeTable {
     atomic_llong copied_rows;
     atomic_llong copied_bytes;
     int64_t pages; /* of the source table */
-    int tasks_total;
+    atomic_int tasks_total;
     atomic_int tasks_done;
 } PipeTable;
 

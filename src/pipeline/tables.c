@@ -17,11 +17,22 @@ same_table(Pipeline *pl, const TableSchema *schema, Error *err)
 
     if (known == NULL || known->oid == schema->relid)
         return true;
-    return FAIL(
-        err, ERR_INPUT,
-        "the table was dropped and made again (oid %u is now %u)\n"
-        "hint: the lake still has the old one; copy the new one in its place: walberg resync %s",
-        known->oid, schema->relid, schema->qualified);
+    return FAIL(err, ERR_INPUT,
+                "the table was dropped and made again (oid %u is now %u); the lake has the old "
+                "one\n" HINT_COPY_AGAIN,
+                known->oid, schema->relid);
+}
+
+/* Rows from before the slot began: what happened between the two is unknown. */
+static bool
+no_gap(const Pipeline *pl, const SinkTable *table, Error *err)
+{
+    if (table->position >= pl->state.consistent_point)
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "the lake has the table as of %s, but the slot began at %s: changes between are "
+                "missing\n" HINT_COPY_AGAIN,
+                POSITION_TEXT(table->position), POSITION_TEXT(pl->state.consistent_point));
 }
 
 static bool
@@ -32,8 +43,11 @@ attach(Pipeline *pl, PipeTable *table, Error *err)
     TableRule rule = config_table_rule(pl->config, arena, schema->schema_name, schema->table_name);
 
     table->inserts_replace = rule.key.count > 0;
-    TRY(same_table(pl, schema, err));
     TRY(sink_attach(pl->sink, schema, &table->sink_table, err));
+    if (table->sink_table->position != POSITION_NONE) {
+        TRY(same_table(pl, schema, err));
+        TRY(no_gap(pl, table->sink_table, err));
+    }
     state_set_table(pl->state_arena, &pl->state,
                     &(StateTable){.oid = schema->relid,
                                   .source = schema->qualified,
@@ -83,7 +97,10 @@ publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
                             .may_alter = pl->publication_is_ours};
     Publication publication;
 
+    /* ALTER PUBLICATION waits for locks on the tables: better later than holding up the others */
+    TRY(pg_exec(pl->conn, arena, "SET lock_timeout = '2s'", NULL, err));
     TRY(source_publication_ensure(pl->conn, arena, &want, tables, &publication, err));
+    TRY(pg_exec(pl->conn, arena, "SET lock_timeout = 0", NULL, err));
     if (publication.made)
         log_info("publication made", LOG_STR("publication", want.name));
     if (publication.altered)
@@ -180,9 +197,15 @@ look(Pipeline *pl, Error *err)
 bool
 tables_take_new(Pipeline *pl, Error *err)
 {
-    TRY(recover_connection(pl, err));
-    TRY(tables_publish(pl, err));
     pl->new_tables = false;
+    TRY(recover_connection(pl, err));
+    if (!tables_publish(pl, err)) {
+        if (strcmp(pg_sqlstate(pl->conn), "55P03") != 0) /* lock_not_available */
+            return false;
+        log_warn("new tables are locked, trying again later", LOG_STR("error", err->msg));
+        pl->relations_seen = STR_NULL;
+        return true;
+    }
     return tables_attach(pl, err);
 }
 

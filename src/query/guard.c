@@ -200,7 +200,8 @@ collect_ctes(Walk *walk, const json_t *map)
 
     json_array_foreach(pairs, i, pair)
     {
-        if (strchr(text_at(pair, "key"), '.') == NULL)
+        /* names of DuckDB's own tables stay theirs: a WITH somewhere else must not open them */
+        if (strchr(text_at(pair, "key"), '.') == NULL && !is_refused_prefix(text_at(pair, "key")))
             BUF_PUSH(&walk->ctes, const char *, text_at(pair, "key"));
     }
 }

@@ -122,18 +122,15 @@ source_slot_check(const Slot *slot, const SlotExpect *expect, Error *err)
     if (!slot->exists)
         return FAIL(err, ERR_INPUT,
                     "slot %s does not exist: it was dropped, or this is another server or a "
-                    "promoted standby; changes since then cannot be had\nhint: \"walberg resync\" "
-                    "copies the tables again under a new slot",
+                    "promoted standby; changes since then cannot be had\n" HINT_BEGIN_AGAIN,
                     expect->name);
     TRY(check_kind(slot, expect, err));
     if (strcmp(slot->wal_status, "lost") == 0 || slot->invalidation[0] != '\0')
         return FAIL(err, ERR_INPUT,
-                    "slot %s was invalidated by the server (%s): the WAL it needs is gone\n"
-                    "hint: SELECT pg_drop_replication_slot('%s'), then \"walberg resync\" copies "
-                    "the tables again; a larger max_slot_wal_keep_size prevents it",
+                    "slot %s was invalidated by the server (%s): the WAL it needs is "
+                    "gone\n" HINT_BEGIN_AGAIN "; a larger max_slot_wal_keep_size prevents it",
                     expect->name,
-                    slot->invalidation[0] != '\0' ? slot->invalidation : "max_slot_wal_keep_size",
-                    expect->name);
+                    slot->invalidation[0] != '\0' ? slot->invalidation : "max_slot_wal_keep_size");
     if (slot->active_pid != 0)
         return FAIL(err, ERR_TRANSIENT,
                     "slot %s is in use by server process %d\nhint: is another walberg running? "
@@ -142,7 +139,7 @@ source_slot_check(const Slot *slot, const SlotExpect *expect, Error *err)
     if (expect->position != POSITION_NONE && slot->confirmed > expect->position)
         return FAIL(err, ERR_INPUT,
                     "slot %s was advanced to %s by somebody else, past %s: changes between are "
-                    "lost\nhint: \"walberg resync\" copies the tables again",
+                    "lost\n" HINT_BEGIN_AGAIN,
                     expect->name, POSITION_TEXT(slot->confirmed), POSITION_TEXT(expect->position));
     return true;
 }

@@ -77,17 +77,15 @@ start(Stream *stream, const StreamOpen *open, Error *err)
         return true;
     if (strcmp(pg_sqlstate(stream->conn), "42704") == 0 && strstr(err->msg, "hint: ") == NULL)
         return FAIL(err, ERR_INPUT,
-                    "slot %s does not exist: changes since it was read last cannot be had\n"
-                    "hint: \"walberg resync\" copies the tables again under a new slot",
+                    "slot %s does not exist: changes since it was read last cannot be "
+                    "had\n" HINT_BEGIN_AGAIN,
                     open->slot);
     WRAP(err, "read slot %s", open->slot);
     if (err->kind == ERR_INPUT && strstr(err->msg, "hint: ") == NULL) {
         size_t n = strlen(err->msg);
 
         snprintf(err->msg + n, sizeof err->msg - n,
-                 "\nhint: when the server invalidated it: SELECT pg_drop_replication_slot('%s'), "
-                 "then \"walberg resync\" copies the tables again",
-                 open->slot);
+                 "\n" HINT_BEGIN_AGAIN ", when the server invalidated the slot");
     }
     return false;
 }

@@ -508,6 +508,33 @@ only_one_process_may_write(void **state)
     assert_int_equal(table->rows, 20);
 }
 
+/* The commit took effect and its answer did not arrive: the snapshot is found by its id, nothing is
+ * written twice. */
+static void
+a_lost_answer_is_found_again(void **state)
+{
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+    Error err = {0};
+
+    copy_rows(bench, table, 10);
+
+    Batch *batch = batch_new(table->schema, true);
+
+    insert_rows(batch, 10, 20);
+    apply(batch, OP_DELETE, 3, "");
+    write_and_free(bench, table, batch);
+    setenv("WALBERG_FAULT", "fail:1:sink.committed", 1);
+
+    OK(sink_commit(bench->sink, table, 200, 0, &err));
+    unsetenv("WALBERG_FAULT");
+    assert_int_equal(table->rows, 19);
+    commit(bench, table, 200);
+    table = reopen(bench);
+    assert_int_equal(table->rows, 19);
+    assert_true(table->position == 200);
+}
+
 static void
 state_is_swapped_by_comparison(void **state)
 {
@@ -547,6 +574,7 @@ main(void)
         CASE(many_commits_keep_history_bounded),
         CASE(a_lost_state_folder_costs_only_time),
         CASE(twins_go_one_by_one),
+        CASE(a_lost_answer_is_found_again),
         CASE(only_one_process_may_write),
         CASE(state_is_swapped_by_comparison),
     };

@@ -176,11 +176,9 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
                     table->sink->pipeline);
     TRY(rows_are_where_we_think(table, &fits, err));
     if (!fits)
-        return FAIL(
-            err, ERR_INPUT,
-            "another writer rewrote files of the lake table while rows of them changed\n"
-            "hint: copy the table again: walberg resync %s, and let only walberg maintain it",
-            table->base.lake_name);
+        return FAIL(err, ERR_INPUT,
+                    "another writer rewrote files of the lake table while rows of them "
+                    "changed\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
     log_warn("another writer committed to the table", LOG_STR("table", table->base.lake_name),
              LOG_INT("snapshot", current->snapshot_id));
     return iceberg_sync_index(table, err);

@@ -39,10 +39,9 @@ iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_
     }
     if (!found)
         return FAIL(err, ERR_INPUT,
-                    "file %.*s is missing\n"
-                    "hint: the table's metadata names it, so somebody removed it; restore it, or "
-                    "copy the table again: walberg resync %s",
-                    STR_ARG(uri), table->base.lake_name);
+                    "file %.*s is missing: the table's metadata names it, so somebody removed "
+                    "it\n" HINT_COPY_AGAIN,
+                    STR_ARG(uri));
     *out_path = path;
     return true;
 }
@@ -529,15 +528,14 @@ iceberg_check_shape(IcebergTable *table, Error *err)
         return FAIL(
             err, ERR_INPUT,
             "column %.*s of the source is not column %.*s of the lake: the table changed its "
-            "shape\nhint: copy it again: walberg resync %s",
-            STR_ARG(source->fields[different].name), STR_ARG(lake->fields[different].name),
-            table->base.lake_name);
+            "shape\n" HINT_COPY_AGAIN,
+            STR_ARG(source->fields[different].name), STR_ARG(lake->fields[different].name));
     if (lake->field_count != schema->column_count ||
         !str_eq(attnums, attnum_property(arena, schema)))
-        return FAIL(err, ERR_INPUT,
-                    "the source has %d columns, the lake %d: the table changed its shape\n"
-                    "hint: copy it again: walberg resync %s",
-                    schema->column_count, lake->field_count, table->base.lake_name);
+        return FAIL(
+            err, ERR_INPUT,
+            "the source has %d columns, the lake %d: the table changed its shape\n" HINT_COPY_AGAIN,
+            schema->column_count, lake->field_count);
     return true;
 }
 

@@ -356,11 +356,10 @@ resolve_patches(IcebergTable *table, Batch *batch, Error *err)
         const Patch *patch = &BUF_AT(&batch->patches, Patch, i);
 
         if (hits[i].file < 0)
-            return FAIL(
-                err, ERR_INPUT,
-                "an update left column %.*s unchanged, but the lake does not have its row\n"
-                "hint: the lake table and the source differ; copy it again: walberg resync %s",
-                STR_ARG(batch->schema->columns[patch->column].field.name), table->base.lake_name);
+            return FAIL(err, ERR_INPUT,
+                        "an update left column %.*s unchanged, but the lake does not have its "
+                        "row\n" HINT_COPY_AGAIN,
+                        STR_ARG(batch->schema->columns[patch->column].field.name));
         places[i] = (PatchPlace){.file = hits[i].file, .row = hits[i].row, .patch = i};
     }
     qsort(places, count, sizeof *places, by_place);
