@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 static atomic_long reached;
 
 bool
@@ -20,7 +22,7 @@ fault_point(const char *name, Error *err)
     const char *number = strchr(spec, ':');
     const char *prefix = number == NULL ? NULL : strchr(number + 1, ':');
 
-    if (prefix != NULL && strncmp(name, prefix + 1, strlen(prefix + 1)) != 0)
+    if (prefix != NULL && !str_starts(str_of(name), str_of(prefix + 1)))
         return true;
     if (strncmp(spec, "list", 4) == 0) {
         fprintf(stderr, "fault point %s\n", name);

@@ -4,6 +4,7 @@
  * by a byte on a pipe, and started again when it dies. Closing the pipe ends it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ become_query_server(char **args, int notify_fd, pid_t parent)
     sigset_t none;
 
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
     signal(SIGINT, SIG_IGN); /* ctrl-C is the parent's business; it ends us */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)

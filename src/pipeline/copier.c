@@ -133,8 +133,7 @@ table_of_task(Copier *copier, const CopyTask *task)
     for (size_t i = 0; i < copier->count; i++)
         if (copier->tables[i].table->schema->relid == task->table->relid)
             return &copier->tables[i];
-    assert(!"the plan has tasks of these tables only");
-    abort();
+    abort(); /* the plan has tasks of these tables only */
 }
 
 /* A refusal concerns the table; a lost connection or an unreachable store, everything. */

@@ -57,7 +57,7 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
     json_error_t problem;
     __attribute__((cleanup(json_unref))) json_t *root = json_loadb(json.ptr, json.len, 0, &problem);
     PipelineState state = {0};
-    const char *phase;
+    const char *phase = "";
 
     if (root == NULL)
         return FAIL(err, ERR_INPUT, "line %d: %s", problem.line, problem.text);

@@ -85,7 +85,9 @@ start(Stream *stream, const StreamOpen *open, Error *err)
         size_t n = strlen(err->msg);
 
         snprintf(err->msg + n, sizeof err->msg - n,
-                 "\n" HINT_BEGIN_AGAIN ", when the server invalidated the slot");
+                 "\nhint: when the server invalidated it: SELECT pg_drop_replication_slot('%s'), "
+                 "then begin again: see \"Beginning again\" in the README",
+                 open->slot);
     }
     return false;
 }

@@ -129,9 +129,15 @@ write_delete_file(Builder *builder, const Deletes *deletes, DataFile *out_file, 
 /* --- manifests ----------------------------------------------------------------------------------
  */
 
+typedef struct ManifestPut {
+    bool deletes;
+    const ManifestEntry *entries;
+    size_t count;
+} ManifestPut;
+
 static bool
-put_manifest(Builder *builder, bool deletes, const ManifestEntry *entries, size_t count, Buf *bytes,
-             ManifestFile *out_file, Error *err)
+put_manifest(Builder *builder, const ManifestPut *put, Buf *bytes, ManifestFile *out_file,
+             Error *err)
 {
     IcebergTable *table = builder->table;
     const TableMetadata *metadata = table->metadata;
@@ -139,7 +145,7 @@ put_manifest(Builder *builder, bool deletes, const ManifestEntry *entries, size_
         .format_version = metadata->format_version,
         .schema = metadata_current_schema(metadata),
         .spec = &metadata->specs[0],
-        .deletes = deletes,
+        .deletes = put->deletes,
         .snapshot_id = builder->next->snapshot.snapshot_id,
         .sequence_number = builder->next->snapshot.sequence_number,
     };
@@ -150,7 +156,7 @@ put_manifest(Builder *builder, bool deletes, const ManifestEntry *entries, size_
     const char *key = arena_printf(builder->arena, "%s/metadata/%s-m%d.avro", table->prefix, uuid,
                                    builder->written++);
 
-    manifest_write(builder->arena, &header, entries, count, bytes, out_file);
+    manifest_write(builder->arena, &header, put->entries, put->count, bytes, out_file);
     out_file->path = str_of(store_uri(table->sink->store, builder->arena, key));
     builder->created++;
     TRY(FAULT("sink.manifest", err));
@@ -165,7 +171,7 @@ add_manifest(Builder *builder, bool deletes, const ManifestEntry *entries, size_
 
     if (count == 0)
         return true;
-    TRY(put_manifest(builder, deletes, entries, count, &bytes, &file, err));
+    TRY(put_manifest(builder, &(ManifestPut){deletes, entries, count}, &bytes, &file, err));
     BUF_PUSH(&builder->manifests, ManifestFile, file);
     return true;
 }
@@ -217,7 +223,7 @@ choose_merged(Builder *builder, Deletes *rows, bool *merged, Error *err)
 
     for (size_t i = 0; i < count; i++)
         sorted[i] = &table->live_deletes[i];
-    qsort((void *) sorted, count, sizeof *sorted, by_records);
+    qsort((void *) sorted, count, sizeof(void *), by_records);
     for (size_t i = 0; i < count && sorted[i]->file.record_count <= 2 * gathered; i++) {
         gathered += sorted[i]->file.record_count;
         merged[sorted[i] - table->live_deletes] = true;
@@ -268,7 +274,7 @@ add_deletes(Builder *builder, Error *err)
             BUF_PUSH(&builder->removed, DataFile, entries[i].file);
         }
     }
-    TRY(put_manifest(builder, true, entries, count, &builder->next->delete_manifest,
+    TRY(put_manifest(builder, &(ManifestPut){true, entries, count}, &builder->next->delete_manifest,
                      &builder->next->delete_file, err));
     BUF_PUSH(&builder->manifests, ManifestFile, builder->next->delete_file);
     return true;

@@ -430,7 +430,8 @@ find_deleted_rows(IcebergTable *table, const Batch *batch, Buf *out, Error *err)
         wanted[hit.probe]--;
         BUF_PUSH(out, DeletedRow, row);
     }
-    qsort(out->ptr, BUF_COUNT(out, DeletedRow), sizeof(DeletedRow), by_file_and_row);
+    if (out->len > 0)
+        qsort(out->ptr, BUF_COUNT(out, DeletedRow), sizeof(DeletedRow), by_file_and_row);
 
     int64_t missing = (int64_t) (count - BUF_COUNT(out, DeletedRow));
 
