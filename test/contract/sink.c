@@ -411,7 +411,7 @@ many_commits_keep_history_bounded(void **state)
         apply(batch, OP_UPDATE, i % 10, NULL);
         apply(batch, OP_INSERT, 1000 + i, "new");
         write_and_free(bench, table, batch);
-        commit(bench, table, (Position) (200 + i));
+        commit(bench, table, (Position) 200 + (Position) i);
     }
     assert_int_equal(table->rows, 120);
     table = reopen(bench);
@@ -470,7 +470,7 @@ twins_go_one_by_one(void **state)
         batch = batch_new(table->schema, true);
         OK(batch_apply(batch, &map, &change, &origin, &err));
         write_and_free(bench, table, batch);
-        commit(bench, table, (Position) (300 + i));
+        commit(bench, table, (Position) 300 + (Position) i);
         assert_int_equal(table->rows, 4 - i);
     }
 }
