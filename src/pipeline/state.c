@@ -47,6 +47,7 @@ state_write(const PipelineState *state, Buf *out)
         jw_int(&json, state->tables[i].oid);
         put_text(&json, "source", state->tables[i].source);
         put_text(&json, "lake", state->tables[i].lake);
+        put_position(&json, "streamed", state->tables[i].streamed);
         jw_end(&json);
     }
     jw_end(&json);
@@ -96,6 +97,7 @@ get_tables(Arena *arena, json_t *root, PipelineState *state, Error *err)
         state->tables[i].oid = (uint32_t) json_integer_value(json_object_get(table, "oid"));
         TRY(get_text(arena, table, "source", &state->tables[i].source, err));
         TRY(get_text(arena, table, "lake", &state->tables[i].lake, err));
+        TRY(get_position(table, "streamed", &state->tables[i].streamed, err));
     }
     return true;
 }
@@ -144,7 +146,8 @@ state_set_table(Arena *arena, PipelineState *state, const StateTable *table)
 {
     StateTable copy = {.oid = table->oid,
                        .source = arena_strdup(arena, table->source),
-                       .lake = arena_strdup(arena, table->lake)};
+                       .lake = arena_strdup(arena, table->lake),
+                       .streamed = table->streamed};
 
     for (size_t i = 0; i < state->table_count; i++) {
         if (strcmp(state->tables[i].source, table->source) == 0) {
