@@ -2,7 +2,7 @@
  *
  *     SELECT c0, c2, file_row_number
  *     FROM read_parquet([path], schema = MAP {1: {name: 'c0', type: 'BIGINT', ...}, ...})
- *     WHERE file_row_number IN (...)
+ *     WHERE file_row_number IN (...) ORDER BY file_row_number
  *
  * A field of a plain type is asked for in the type that is wanted, DuckDB promotes. A nested one is
  * asked for in the type that the file has, because DuckDB matches the members of structs by name;
@@ -304,10 +304,11 @@ put_numbers(Buf *out, const int64_t *row_numbers, size_t count)
     buf_cstr(out, " WHERE file_row_number IN (");
     for (size_t i = 0; i < count; i++)
         buf_printf(out, "%s%" PRId64, i == 0 ? "" : ", ", row_numbers[i]);
-    buf_byte(out, ')');
+    /* Without it they come as they are found: small chunks wait and large ones overtake them. */
+    buf_cstr(out, ") ORDER BY file_row_number");
 }
 
-/* Fetch the rows with these numbers; they come in the order of the file. */
+/* Fetch the rows with these numbers, in their order. */
 static bool
 pick_some(duckdb_connection connection, Reading *reading, const char *sql, const ParquetPick *pick,
           Error *err)

@@ -273,6 +273,48 @@ picks_give_the_rows_asked_for(void **state)
     table_done(&table);
 }
 
+/* One row early in the file and many later: DuckDB lets the larger chunk overtake the smaller one.
+ * It is what an update of scattered rows with unchanged TOAST values asks for. */
+static void
+a_few_rows_and_then_many_come_in_order(void **state)
+{
+    enum { ROWS = 10000, WIDTH = 2500, EARLY = 4, FIRST = 5000, MANY = 100 };
+
+    static const Type text = {.kind = TYPE_STRING};
+    static char value[WIDTH];
+    Error err = {0};
+    Field field = {.name = STR("big"), .id = 3, .type = &text};
+    Table table = {0};
+    Column picked;
+    ParquetFile file;
+    int64_t numbers[1 + MANY] = {EARLY};
+
+    (void) state;
+    table_init(&table, &field, 1);
+    for (int row = 0; row < ROWS; row++) {
+        memset(value, 'x', sizeof value);
+        value[snprintf(value, sizeof value, "%d", row)] = ' ';
+        column_append_bytes(&table.columns[0], (Str){value, sizeof value});
+    }
+    for (int i = 0; i < MANY; i++)
+        numbers[1 + i] = FIRST + i;
+    OK(write_table("order", &table, &(Pieces){.step = ROWS}, (ParquetWrite){0}, &file, &err));
+    column_init(&picked, &text);
+
+    ParquetPick pick = {.path = path_of("order"),
+                        .fields = &field,
+                        .field_count = 1,
+                        .row_numbers = numbers,
+                        .row_count = 1 + MANY};
+
+    OK(duck_pick_parquet(duck, &pick, &picked, &err));
+    assert_int_equal(picked.rows, 1 + MANY);
+    for (size_t i = 0; i <= MANY; i++)
+        assert_int_equal(strtol(column_bytes(&picked, i).ptr, NULL, 10), numbers[i]);
+    column_done(&picked);
+    table_done(&table);
+}
+
 #define FIELD_ID(n, i, t)                                                                          \
     {                                                                                              \
         .name = STR(n), .id = (i), .type = (t)                                                     \
@@ -701,6 +743,7 @@ main(void)
         cmocka_unit_test(every_kind_survives),
         cmocka_unit_test(dead_rows_are_left_out_and_patched_values_written),
         cmocka_unit_test(picks_give_the_rows_asked_for),
+        cmocka_unit_test(a_few_rows_and_then_many_come_in_order),
         cmocka_unit_test(fields_are_found_by_id),
         cmocka_unit_test(odd_names_are_kept_where_duckdb_lets_them),
         cmocka_unit_test(a_wide_table_works),
