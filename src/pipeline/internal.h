@@ -66,7 +66,8 @@ bool recover_source(Pipeline *pl, Error *err) WARN_UNUSED; /* connect, server, s
 /* The lake's state object: is it the source we know? Announces a new slot. */
 bool recover_state(Pipeline *pl, Error *err) WARN_UNUSED;
 bool recover_slot(Pipeline *pl, Error *err) WARN_UNUSED; /* checked, or made */
-/* After the connection was lost: is it still the same source? */
+/* Before a later session of the stream: is it still the same source, is the slot where we left it?
+ */
 bool recover_again(Pipeline *pl, Error *err) WARN_UNUSED;
 bool recover_connection(Pipeline *pl, Error *err) WARN_UNUSED; /* pl->conn is alive */
 bool pipeline_write_state(Pipeline *pl, Error *err) WARN_UNUSED;

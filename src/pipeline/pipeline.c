@@ -215,6 +215,8 @@ stream(Pipeline *pl, Error *err)
             *err = reader_error;
             if (!reconnect(pl, &retry, err))
                 return stopping(pl);
+        } else if (!recover_again(pl, err) && !reconnect(pl, &retry, err)) {
+            return stopping(pl);
         }
     }
 }

@@ -106,14 +106,6 @@ check_not_older(const Pipeline *pl, Error *err)
 }
 
 bool
-recover_again(Pipeline *pl, Error *err)
-{
-    TRY(meet_source(pl, err));
-    TRY(same_source(pl, err));
-    return check_not_older(pl, err);
-}
-
-bool
 recover_source(Pipeline *pl, Error *err)
 {
     /* a first connection that fails is more often a typing error than an outage: said at once */
@@ -267,7 +259,7 @@ check_slot(Pipeline *pl, Error *err)
         SlotExpect expect = {.name = pl->config->source_slot,
                              .database = pl->server.database,
                              .position = pl->state.acknowledged};
-        Slot slot;
+        Slot slot = {0};
 
         if (source_slot_load(pl->conn, arena, expect.name, &slot, err) &&
             source_slot_check(&slot, &expect, err))
@@ -317,4 +309,13 @@ recover_slot(Pipeline *pl, Error *err)
     pl->committed = pl->state.committed;
     /* claims the state object: a second process is refused at its next write */
     return pipeline_write_state(pl, err);
+}
+
+bool
+recover_again(Pipeline *pl, Error *err)
+{
+    TRY(meet_source(pl, err));
+    TRY(same_source(pl, err));
+    TRY(check_not_older(pl, err));
+    return check_slot(pl, err);
 }

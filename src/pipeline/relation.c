@@ -92,6 +92,30 @@ same_identity(const TableSchema *schema, const Message *message, Error *err)
                 "its replica identity changed, which this version cannot follow\n" HINT_COPY_AGAIN);
 }
 
+/* Another key under the same identity: rows would be looked for by columns that find others. A key
+ * that the user declared is not the server's, and FULL flags every column. */
+static bool
+same_key(const PipeTable *table, const Message *message, const int *map, Error *err)
+{
+    const TableSchema *schema = table->schema;
+    int flagged = 0;
+    int found = 0;
+
+    if (table->inserts_replace || schema->identity == IDENTITY_FULL)
+        return true;
+    for (int i = 0; i < message->relation.column_count; i++) {
+        if (!message->relation.columns[i].is_key)
+            continue;
+        flagged++;
+        for (int k = 0; k < schema->key_count; k++)
+            found += schema->key[k] == map[i];
+    }
+    if (flagged == found && found == schema->key_count)
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "its key changed, which this version cannot follow\n" HINT_COPY_AGAIN);
+}
+
 bool
 relation_map(PipeTable *table, const Message *message, Error *err)
 {
@@ -115,7 +139,7 @@ relation_map(PipeTable *table, const Message *message, Error *err)
             "lists columns, which this version cannot follow\n" HINT_COPY_AGAIN,
             found, schema->column_count);
     }
-    if (!same_identity(schema, message, err)) {
+    if (!same_identity(schema, message, err) || !same_key(table, message, map, err)) {
         free(map);
         return false;
     }

@@ -5,6 +5,7 @@ import shutil
 import signal
 import time
 
+import psycopg
 import pytest
 
 from lib.env import wait_for
@@ -102,6 +103,26 @@ def test_slot_advanced_by_somebody_else_is_noticed(database, walberg):
     done = walberg.call("run", "--once", *walberg.positional())
     assert done.returncode == 1
     one_line_error(done)
+
+
+def test_slot_advanced_before_a_reconnect_is_noticed(database, walberg):
+    """Between two sessions of one process, Postgres itself would go on without a word."""
+    database.execute(*TABLE)
+    walberg.start()
+    walberg.wait_caught_up()
+    slot = walberg.slot()[0]
+    with database.connect() as conn:
+        for number in range(1000, 1500):
+            conn.execute("insert into t values (%s, 1)", [number])
+            conn.execute("select pg_terminate_backend(active_pid) from pg_replication_slots"
+                         " where slot_name = %s", [slot])
+            try:
+                conn.execute("select pg_replication_slot_advance(%s, pg_current_wal_lsn())", [slot])
+            except psycopg.errors.ObjectInUse:
+                continue
+            break
+    wait_for("walberg to refuse", lambda: not walberg.alive(), 40)
+    assert "was advanced" in walberg.log()
 
 
 def test_source_that_went_back_in_time_is_refused(database, walberg):

@@ -237,3 +237,18 @@ def test_unchanged_large_values_survive(database, walberg, lake):
                      "update t set big = 'short' where id = 1", "update t set n = 4 where id = 1")
     walberg.once()
     compare(database, lake, ["t"])
+
+
+def test_another_primary_key_is_noticed(database, walberg, lake):
+    """The identity is "default" before and after, but rows are found by another column."""
+    database.execute("create table a (id int primary key, x int not null)",
+                     "insert into a select n, n from generate_series(1, 10) n")
+    walberg.start()
+    walberg.wait_caught_up()
+    database.execute("alter table a drop constraint a_pkey, add primary key (x)",
+                     "update a set x = x + 100", "insert into a values (1, 55)")
+    wait_for("a to be parked", lambda: walberg.status()["tables"][0]["state"] == "parked", 20)
+    assert "key changed" in walberg.status()["tables"][0]["error"]
+    walberg.stop()
+    walberg.once()  # the catalog and the stream agree now, and the index is made anew
+    compare(database, lake, ["a"])

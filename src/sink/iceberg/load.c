@@ -200,6 +200,23 @@ index_data_file(IcebergTable *table, const DataFile *file, Error *err)
     return index_build_end(reader.build, err);
 }
 
+/* What the hashes in the index are made of: of another key than the table has now, they are worth
+ * nothing and are made again from the files. */
+static const char *
+index_identity(const IcebergTable *table, Arena *arena)
+{
+    AUTO_BUF Buf text = {0};
+    const TableSchema *schema = table->base.schema;
+    bool full = schema->key_mode == KEY_FULL_ROW;
+    int count = full ? schema->column_count : schema->key_count;
+
+    buf_str(&text, table->metadata->table_uuid);
+    buf_cstr(&text, full ? " row" : " key");
+    for (int i = 0; i < count; i++)
+        buf_printf(&text, " %d", schema->columns[full ? i : schema->key[i]].field.id);
+    return arena_strdup(arena, buf_text(&text));
+}
+
 static bool
 open_index(IcebergTable *table, Error *err)
 {
@@ -213,8 +230,7 @@ open_index(IcebergTable *table, Error *err)
                                       STR_ARG(table->metadata->table_uuid));
 
     TRY(iceberg_make_folders(arena, arena_printf(arena, "%s/x", folder), err));
-    return index_open(folder, arena_str(arena, table->metadata->table_uuid).ptr, &table->index,
-                      err);
+    return index_open(folder, index_identity(table, arena), &table->index, err);
 }
 
 /* --- the whole ----------------------------------------------------------------------------------
