@@ -411,7 +411,7 @@ many_commits_keep_history_bounded(void **state)
         apply(batch, OP_UPDATE, i % 10, NULL);
         apply(batch, OP_INSERT, 1000 + i, "new");
         write_and_free(bench, table, batch);
-        commit(bench, table, (Position) (200 + i));
+        commit(bench, table, (Position) 200 + (Position) i);
     }
     assert_int_equal(table->rows, 120);
     table = reopen(bench);
@@ -470,7 +470,7 @@ twins_go_one_by_one(void **state)
         batch = batch_new(table->schema, true);
         OK(batch_apply(batch, &map, &change, &origin, &err));
         write_and_free(bench, table, batch);
-        commit(bench, table, (Position) (300 + i));
+        commit(bench, table, (Position) 300 + (Position) i);
         assert_int_equal(table->rows, 4 - i);
     }
 }
@@ -506,6 +506,57 @@ only_one_process_may_write(void **state)
     sink_close(other.sink);
     table = reopen(bench);
     assert_int_equal(table->rows, 20);
+}
+
+/* Rows of _walberg.rejects, as its metadata says; 0 when there is no such table. */
+static int
+rejects_recorded(const Bench *bench)
+{
+    char path[160];
+    char version[16] = "";
+    static char metadata[1 << 16];
+    int records = 0;
+
+    snprintf(path, sizeof path, "%s/lake/_walberg/rejects/metadata/version-hint.text",
+             bench->folder);
+
+    FILE *hint = fopen(path, "r");
+
+    if (hint == NULL)
+        return 0;
+    assert_non_null(fgets(version, sizeof version, hint));
+    fclose(hint);
+    snprintf(path, sizeof path, "%s/lake/_walberg/rejects/metadata/v%s.metadata.json",
+             bench->folder, version);
+
+    FILE *file = fopen(path, "r");
+
+    assert_non_null(file);
+    metadata[fread(metadata, 1, sizeof metadata - 1, file)] = '\0';
+    fclose(file);
+    for (const char *at = metadata; (at = strstr(at, "\"total-records\":\"")) != NULL; at += 17)
+        records = (int) strtol(at + 17, NULL, 10); /* snapshots stand oldest first */
+    return records;
+}
+
+static void
+rejects_of_the_stream_are_recorded_once(void **state)
+{
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+
+    copy_rows(bench, table, 10);
+    for (int round = 0; round < 2; round++) { /* the second is a replay of the first */
+        Batch *batch = batch_new(table->schema, true);
+
+        apply(batch, OP_INSERT, 100 + round, "not UTF-8: \xFF");
+        write_and_free(bench, table, batch);
+        assert_int_equal(rejects_recorded(bench), round);
+        commit(bench, table, (Position) 200 + (Position) round);
+        assert_int_equal(rejects_recorded(bench), 1);
+        table = reopen(bench);
+    }
+    assert_int_equal(table->rows, 12);
 }
 
 /* The commit took effect and its answer did not arrive: the snapshot is found by its id, nothing is
@@ -574,6 +625,7 @@ main(void)
         CASE(many_commits_keep_history_bounded),
         CASE(a_lost_state_folder_costs_only_time),
         CASE(twins_go_one_by_one),
+        CASE(rejects_of_the_stream_are_recorded_once),
         CASE(a_lost_answer_is_found_again),
         CASE(only_one_process_may_write),
         CASE(state_is_swapped_by_comparison),

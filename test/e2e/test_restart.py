@@ -1,4 +1,6 @@
 """Ends and beginnings: signals, a second process, slots that vanish, sources that change."""
+import json
+import pathlib
 import shutil
 import signal
 import time
@@ -100,6 +102,20 @@ def test_slot_advanced_by_somebody_else_is_noticed(database, walberg):
     done = walberg.call("run", "--once", *walberg.positional())
     assert done.returncode == 1
     one_line_error(done)
+
+
+def test_source_that_went_back_in_time_is_refused(database, walberg):
+    """Restored from a backup: its WAL ends before what the lake has. Same system identifier."""
+    database.execute(*TABLE)
+    walberg.once()
+    lake = pathlib.Path(walberg.storage.uri.removeprefix("file://"))
+    state = lake / "_walberg" / f"{database.name}.json"
+    text = json.loads(state.read_text())
+    text["committed"] = text["acknowledged"] = "FFFF/0"
+    state.write_text(json.dumps(text))
+    done = walberg.call("run", "--once", *walberg.positional())
+    assert done.returncode == 1
+    assert "WAL ends at" in one_line_error(done)
 
 
 def test_another_server_under_the_same_name_is_refused(database, walberg, lake, tmp_path):

@@ -97,7 +97,7 @@ the_file_of_the_manual(void **state)
 }
 
 static void
-mistakes_in_the_file_have_line_and_column(void **state)
+mistakes_in_the_file_have_line_and_column(void **state) /* NOLINT(readability-function-size) */
 {
     static const Mistake mistakes[] = {
         {"a: &x 1\n", NULL,
