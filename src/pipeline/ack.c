@@ -25,6 +25,8 @@ ack_limit(const Pipeline *pl)
         if (parked && table->sink_table != NULL && table->sink_table->position != POSITION_NONE &&
             table->sink_table->position < limit)
             limit = table->sink_table->position;
+        if (parked && table->hold != POSITION_NONE && table->hold < limit)
+            limit = table->hold;
     }
     return limit;
 }

@@ -135,12 +135,28 @@ recover_source(Pipeline *pl, Error *err)
 /* --- the state object ---------------------------------------------------------------------------
  */
 
+/* What the slot is told is held back by every table that is with us, parked ones too. A table that
+ * was away meanwhile (left out, unpublished) has a gap, and this is how it is seen when it comes
+ * back. */
+static void
+note_streamed(Pipeline *pl)
+{
+    for (size_t i = 0; i < pl->table_count; i++) {
+        const char *name = pl->tables[i]->schema->qualified;
+        const StateTable *known = state_find_table(&pl->state, name);
+
+        if (known != NULL && !pl->tables[i]->gap)
+            pl->state.tables[known - pl->state.tables].streamed = pl->state.acknowledged;
+    }
+}
+
 bool
 pipeline_write_state(Pipeline *pl, Error *err)
 {
     AUTO_BUF Buf text = {0};
     Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
 
+    note_streamed(pl);
     state_write(&pl->state, &text);
     pl->state_written_ms = clock_ms();
     while (!sink_state_swap(pl->sink, buf_view(&text), err)) {

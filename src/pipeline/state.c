@@ -1,5 +1,6 @@
 #include "pipeline/state.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "base/json_writer.h"
@@ -46,11 +47,89 @@ state_write(const PipelineState *state, Buf *out)
         jw_int(&json, state->tables[i].oid);
         put_text(&json, "source", state->tables[i].source);
         put_text(&json, "lake", state->tables[i].lake);
+        put_position(&json, "streamed", state->tables[i].streamed);
         jw_end(&json);
     }
     jw_end(&json);
     jw_end(&json);
     buf_byte(out, '\n');
+}
+
+static void
+json_unref(json_t **json)
+{
+    json_decref(*json);
+}
+
+static bool
+get_text(Arena *arena, json_t *object, const char *key, const char **out_text, Error *err)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    if (text == NULL)
+        return FAIL(err, ERR_INPUT, "no text \"%s\"", key);
+    *out_text = arena_strdup(arena, text);
+    return true;
+}
+
+static bool
+get_position(json_t *object, const char *key, Position *out_position, Error *err)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    if (text == NULL)
+        return FAIL(err, ERR_INPUT, "no position \"%s\"", key);
+    if (!position_parse(str_of(text), out_position, err))
+        return WRAP(err, "\"%s\"", key);
+    return true;
+}
+
+static bool
+get_tables(Arena *arena, json_t *root, PipelineState *state, Error *err)
+{
+    json_t *tables = json_object_get(root, "tables");
+
+    state->table_count = json_array_size(tables);
+    state->tables = ARENA_ARRAY(arena, StateTable, state->table_count);
+    for (size_t i = 0; i < state->table_count; i++) {
+        json_t *table = json_array_get(tables, i);
+
+        state->tables[i].oid = (uint32_t) json_integer_value(json_object_get(table, "oid"));
+        TRY(get_text(arena, table, "source", &state->tables[i].source, err));
+        TRY(get_text(arena, table, "lake", &state->tables[i].lake, err));
+        TRY(get_position(table, "streamed", &state->tables[i].streamed, err));
+    }
+    return true;
+}
+
+bool
+state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
+{
+    json_error_t problem;
+    __attribute__((cleanup(json_unref))) json_t *root = json_loadb(json.ptr, json.len, 0, &problem);
+    PipelineState state = {0};
+    const char *phase = "";
+
+    if (root == NULL)
+        return FAIL(err, ERR_INPUT, "line %d: %s", problem.line, problem.text);
+    if (json_integer_value(json_object_get(root, "version")) != 1)
+        return FAIL(
+            err, ERR_INPUT,
+            "written by another version of walberg\nhint: use that version, or a newer one");
+    state.timeline = (int) json_integer_value(json_object_get(root, "timeline"));
+    TRY(get_text(arena, root, "pipeline", &state.pipeline, err));
+    TRY(get_text(arena, root, "system_identifier", &state.system_identifier, err));
+    TRY(get_text(arena, root, "database", &state.database, err));
+    TRY(get_text(arena, root, "slot", &state.slot, err));
+    TRY(get_text(arena, root, "publication", &state.publication, err));
+    TRY(get_text(arena, root, "phase", &phase, err));
+    state.phase = strcmp(phase, "creating") == 0 ? SLOT_CREATING : SLOT_READY;
+    TRY(get_position(root, "consistent_point", &state.consistent_point, err));
+    TRY(get_position(root, "committed", &state.committed, err));
+    TRY(get_position(root, "acknowledged", &state.acknowledged, err));
+    TRY(get_tables(arena, root, &state, err));
+    *out_state = state;
+    return true;
 }
 
 const StateTable *
@@ -67,7 +146,8 @@ state_set_table(Arena *arena, PipelineState *state, const StateTable *table)
 {
     StateTable copy = {.oid = table->oid,
                        .source = arena_strdup(arena, table->source),
-                       .lake = arena_strdup(arena, table->lake)};
+                       .lake = arena_strdup(arena, table->lake),
+                       .streamed = table->streamed};
 
     for (size_t i = 0; i < state->table_count; i++) {
         if (strcmp(state->tables[i].source, table->source) == 0) {

@@ -16,6 +16,7 @@ typedef struct StateTable {
     uint32_t oid;
     const char *source; /* "public.orders" at the time of the copy */
     const char *lake;
+    Position streamed; /* the slot was told at most this while the table was with us */
 } StateTable;
 
 typedef enum SlotPhase {

@@ -27,6 +27,8 @@ typedef struct PipeTable {
     const TableSchema *schema; /* holds a reference */
     SinkTable *sink_table;     /* NULL: could not be attached (parked) */
     _Atomic TableState state;
+    Position hold;        /* parked before it could be attached: the slot stays here */
+    bool gap;             /* changes of it are missing: only a new copy mends it */
     char *error;          /* main thread; why it is parked */
     bool inserts_replace; /* a key declared by the user: inserts may meet rows */
 

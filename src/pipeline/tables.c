@@ -25,8 +25,15 @@ same_table(Pipeline *pl, const TableSchema *schema, Error *err)
 
 /* Rows from before the slot began: what happened between the two is unknown. */
 static bool
-no_gap(const Pipeline *pl, const SinkTable *table, Error *err)
+no_gap(const Pipeline *pl, const char *source, const SinkTable *table, Error *err)
 {
+    const StateTable *known = state_find_table(&pl->state, source);
+
+    if (known != NULL && known->streamed < pl->state.acknowledged)
+        return FAIL(err, ERR_INPUT,
+                    "the table was away while the slot moved from %s to %s: changes between are "
+                    "missing\n" HINT_COPY_AGAIN,
+                    POSITION_TEXT(known->streamed), POSITION_TEXT(pl->state.acknowledged));
     if (table->position >= pl->state.consistent_point)
         return true;
     return FAIL(err, ERR_INPUT,
@@ -46,12 +53,15 @@ attach(Pipeline *pl, PipeTable *table, Error *err)
     TRY(sink_attach(pl->sink, schema, &table->sink_table, err));
     if (table->sink_table->position != POSITION_NONE) {
         TRY(same_table(pl, schema, err));
-        TRY(no_gap(pl, table->sink_table, err));
+        table->gap = !no_gap(pl, schema->qualified, table->sink_table, err);
+        if (table->gap)
+            return false;
     }
     state_set_table(pl->state_arena, &pl->state,
                     &(StateTable){.oid = schema->relid,
                                   .source = schema->qualified,
-                                  .lake = table->sink_table->lake_name});
+                                  .lake = table->sink_table->lake_name,
+                                  .streamed = pl->state.acknowledged});
     if (table->sink_table->position != POSITION_NONE)
         atomic_store(&table->state, TABLE_STREAMING);
     return true;
@@ -73,7 +83,10 @@ add_table(Pipeline *pl, const SourceTable *source, Error *err)
         return true;
     if (err->kind != ERR_INPUT)
         return false;
-    pipe_table_park(table, err->msg); /* alone; the others go on */
+    /* alone; the others go on, and the slot keeps what it will need when its cause is mended */
+    if (state_find_table(&pl->state, source->schema->qualified) != NULL)
+        table->hold = pl->state.acknowledged;
+    pipe_table_park(table, err->msg);
     return true;
 }
 

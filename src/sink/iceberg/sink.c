@@ -148,30 +148,6 @@ iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName
     return true;
 }
 
-/* {schema}, {database} and {pipeline} of the namespace template; config_load() knows no others. */
-static Str
-expand_namespace(const IcebergSink *sink, const TableSchema *schema, Arena *arena)
-{
-    AUTO_BUF Buf out = {0};
-    const char *at = sink->config->iceberg_namespace;
-
-    while (*at != '\0') {
-        if (strncmp(at, "{schema}", 8) == 0) {
-            buf_str(&out, schema->schema_name);
-            at += 8;
-        } else if (strncmp(at, "{database}", 10) == 0) {
-            buf_cstr(&out, sink->database);
-            at += 10;
-        } else if (strncmp(at, "{pipeline}", 10) == 0) {
-            buf_cstr(&out, sink->pipeline);
-            at += 10;
-        } else {
-            buf_byte(&out, (uint8_t) *at++);
-        }
-    }
-    return arena_str(arena, buf_view(&out));
-}
-
 static bool
 attach(Sink *base, const TableSchema *schema, SinkTable **out_table, Error *err)
 {
@@ -180,7 +156,7 @@ attach(Sink *base, const TableSchema *schema, SinkTable **out_table, Error *err)
     TableRule rule =
         config_table_rule(sink->config, arena, schema->schema_name, schema->table_name);
     TableName name = {
-        .space = expand_namespace(sink, schema, arena),
+        .space = config_namespace(sink->config, arena, sink->database, schema->schema_name),
         .name = rule.name != NULL ? str_of(rule.name) : schema->table_name,
     };
     IcebergTable *table;
