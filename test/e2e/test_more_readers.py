@@ -4,7 +4,7 @@ import pytest
 from lib import foreign
 from lib.env import FULL
 from lib.lake import Lake
-from lib.more_readers import MORE_READERS, has_trino
+from lib.more_readers import MORE_READERS, has_trino, trino
 from lib.oracle import Truth, differences
 from lib.postgres import Database
 from lib.storage import Storage
@@ -53,6 +53,12 @@ def test_reader_agrees_with_the_source(reader, lived):
     for name in tables:
         with database.connect() as conn:
             truth = Truth(conn, name)
+        options = {}
+        if reader is trino:
+            # Trino packs milliseconds and zone into 64 bits, which ends in the year 73326: it reads
+            # no row of a table whose timestamptz goes beyond, as the workload's do.
+            zoned = [c.name for c in truth.columns if "timestamptz" in str(c.kind)]
+            truth, options = truth.without(zoned), {"without": zoned}
         complaints += [f"{name}: {line}" for line
-                       in differences(truth, *reader(lake.table(name)))]
+                       in differences(truth, *reader(lake.table(name), **options))]
     assert not complaints, "\n".join(complaints)

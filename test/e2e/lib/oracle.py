@@ -206,6 +206,14 @@ class Truth:
     def names(self):
         return [column.name for column in self.columns]
 
+    def without(self, names):
+        """The same rows without these columns."""
+        keep = [i for i, name in enumerate(self.names) if name not in names]
+        other = copy.copy(self)
+        other.columns = [self.columns[i] for i in keep]
+        other.rows = [tuple(row[i] for i in keep) for row in self.rows]
+        return other
+
 
 def freeze(value):
     return json.dumps(value, ensure_ascii=False)
