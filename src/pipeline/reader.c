@@ -40,6 +40,7 @@ struct Reader {
     Position transaction; /* start LSN of its commit record */
     int64_t transaction_time_us;
     RelationMap *relations;
+    PgConn *catalog; /* for questions about Relation messages; NULL until the first */
 };
 
 /* --- handing over -------------------------------------------------------------------------------
@@ -200,18 +201,34 @@ on_truncate(Reader *reader, const Message *message, Error *err)
     return true;
 }
 
-static void
-on_relation(Reader *reader, const Message *message)
+static bool
+same_columns(Reader *reader, const TableSchema *schema, Error *err)
 {
-    Error reason = {0};
+    PgConnect connect = {.conninfo = reader->options.conninfo,
+                         .application_name = "walberg",
+                         .cancel = reader->options.cancel};
+
+    if (reader->catalog == NULL)
+        TRY(pg_connect(&connect, &reader->catalog, err));
+    return relation_same_columns(reader->catalog, schema, err);
+}
+
+static bool
+on_relation(Reader *reader, const Message *message, Error *err)
+{
     PipeTable *table = relation_table(reader->relations, message->relation.relid);
 
-    /* a table that nobody took in yet: the main thread looks for those by itself */
-    if (table == NULL || relation_map(table, message, &reason))
-        return;
-    /* an older shape than the copy had: the rows are there already, and a newer Relation follows */
+    /* A table that nobody took in yet: the main thread looks for those by itself. An older shape
+     * than the copy had: the rows are there already, and a newer Relation follows. */
+    if (table == NULL ||
+        (relation_map(table, message, err) &&
+         (!table_wants(reader, table) || same_columns(reader, table->schema, err))))
+        return true;
+    if (err->kind != ERR_INPUT)
+        return false;
     if (table_wants(reader, table))
-        park(reader, table, reason.msg);
+        park(reader, table, err->msg);
+    return true;
 }
 
 static bool
@@ -237,8 +254,7 @@ on_message(Reader *reader, const Message *message, Error *err)
     case 'C':
         return on_commit(reader, message, err);
     case 'R':
-        on_relation(reader, message);
-        return true;
+        return on_relation(reader, message, err);
     case 'T':
         return on_truncate(reader, message, err);
     case 'I':
@@ -457,6 +473,7 @@ reader_stop(Reader *reader, Error *err)
     drop_epochs(reader->sealed);
     drop_epochs(reader->empty);
     relation_map_free(reader->relations);
+    pg_close(reader->catalog);
     error = reader->error;
     free(reader);
     if (error.kind == ERR_NONE)

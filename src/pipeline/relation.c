@@ -149,3 +149,34 @@ relation_map(PipeTable *table, const Message *message, Error *err)
     table->mapped = true;
     return true;
 }
+
+static bool
+has_column(const PgResult *result, const SchemaColumn *column)
+{
+    for (int row = 0; row < result->rows; row++)
+        if (pg_value_int(result, row, 0) == column->attnum)
+            return str_eq(pg_value(result, row, 1), column->field.name);
+    return false;
+}
+
+bool
+relation_same_columns(PgConn *conn, const TableSchema *schema, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const char *sql = arena_printf(arena,
+                                   "SELECT attnum, attname FROM pg_catalog.pg_attribute"
+                                   " WHERE attrelid = %u AND attnum > 0 AND NOT attisdropped",
+                                   schema->relid);
+    PgResult result;
+
+    TRY(pg_query(conn, arena, sql, 0, NULL, &result, err));
+    if (result.rows == 0)
+        return true; /* dropped meanwhile: what the stream still has of it is of the old one */
+    for (int i = 0; i < schema->column_count; i++)
+        if (!has_column(&result, &schema->columns[i]))
+            return FAIL(err, ERR_INPUT,
+                        "column %.*s was renamed, or dropped and added again, which this version "
+                        "cannot follow\n" HINT_COPY_AGAIN,
+                        STR_ARG(schema->columns[i].field.name));
+    return true;
+}

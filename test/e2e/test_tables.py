@@ -252,3 +252,20 @@ def test_another_primary_key_is_noticed(database, walberg, lake):
     walberg.stop()
     walberg.once()  # the catalog and the stream agree now, and the index is made anew
     compare(database, lake, ["a"])
+
+
+@pytest.mark.parametrize("change", [
+    ("alter table a drop y", "alter table a add y int"),
+    ("begin", "alter table a rename x to z", "alter table a rename y to x",
+     "alter table a rename z to y", "commit")], ids=["added again", "names swapped"])
+def test_columns_that_look_alike_are_told_apart(change, database, walberg, lake):
+    """The Relation message is the same before and after; the columns are not."""
+    database.execute("create table a (id int primary key, x int, y int)",
+                     "insert into a values (1, 1, 2)")
+    walberg.start()
+    walberg.wait_caught_up()
+    database.execute("insert into a values (2, 1, 2)")
+    walberg.wait_caught_up()
+    database.execute(*change, "insert into a values (3, 20, 10)")
+    wait_for("a to be parked", lambda: walberg.status()["tables"][0]["state"] == "parked", 20)
+    assert "dropped and added again" in walberg.status()["tables"][0]["error"]
