@@ -13,7 +13,7 @@
 #include "pipeline/relation.h"
 #include "source/stream.h"
 
-enum { EPOCHS_MAX = 2, WAIT_MS = 100, WAIT_ONCE_MS = 20, FINISH_MS = 10000 };
+enum { EPOCHS_MAX = 2, WAIT_MS = 100, WAIT_ONCE_MS = 20, FINISH_MS = 10000, PATCH_COPIES = 4 };
 
 struct Reader {
     ReaderOptions options;
@@ -149,6 +149,18 @@ batch_for(Reader *reader, PipeTable *table)
     return table->filling;
 }
 
+/* What the batch will take while its unchanged values are read back and written: they are in the
+ * page of the lake's file, in the column as read, in the batch, and in the row group of the new
+ * file. */
+static size_t
+memory_with_patches(const PipeTable *table, const Batch *batch)
+{
+    long long each = atomic_load(&table->sink_table->patch_bytes);
+
+    return batch_memory(batch) + BUF_COUNT(&batch->patches, Patch) * PATCH_COPIES *
+                                     (size_t) (each == 0 ? PATCH_BYTES_UNKNOWN : each);
+}
+
 static bool
 apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
 {
@@ -156,7 +168,7 @@ apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
     ChangeOrigin origin = {.position = reader->transaction,
                            .commit_time_us = reader->transaction_time_us};
     Batch *batch = batch_for(reader, table);
-    size_t before = batch_memory(batch);
+    size_t before = memory_with_patches(table, batch);
     size_t rejects = batch->rejects.len;
 
     if (!batch_apply(batch, &map, change, &origin, err)) {
@@ -170,7 +182,11 @@ apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
              "a value does not fit its column, and on_reject is park\n"
              "hint: see the log; change the column, or set on_reject: record");
     reader->filling->changes++;
-    reader->filling->bytes += batch_memory(batch) - before;
+    /* what a value takes may have become known meanwhile: the sum is never less than what is held
+     */
+    size_t after = memory_with_patches(table, batch);
+
+    reader->filling->bytes += after > before ? after - before : 0;
     return true;
 }
 

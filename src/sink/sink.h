@@ -22,6 +22,8 @@
 #ifndef SINK_SINK_H
 #define SINK_SINK_H
 
+#include <stdatomic.h>
+
 #include "base/cancel.h"
 #include "config/config.h"
 #include "model/batch.h"
@@ -29,13 +31,19 @@
 typedef struct Sink Sink;
 
 /* What everybody may know about a table of a sink; a sink's own struct embeds it first. */
+/* What a value that is read back (unchanged TOAST) is taken to need until one was: a piece of an
+ * epoch is cut by it, because an update that leaves such a value alone is only a few bytes in the
+ * stream. */
+enum { PATCH_BYTES_UNKNOWN = 64 << 10 };
+
 typedef struct SinkTable {
     const TableSchema *schema; /* with the sink's field ids; holds a reference */
     Position position;         /* of the last commit; POSITION_NONE: the copy is not complete */
     int64_t rows;              /* live rows, as of the last commit */
     int64_t last_commit_us;    /* since 1970, 0: never */
     int64_t rejects;           /* values recorded by this process */
-    char *lake_name;           /* "public.orders" */
+    atomic_llong patch_bytes; /* memory of a value read back, on average; 0: none was. Any thread */
+    char *lake_name;          /* "public.orders" */
 } SinkTable;
 
 /* Where the rows of a bulk load come from. Embed it as the first member. *out_batch is sealed, not

@@ -14,7 +14,12 @@
 #include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
 
-enum { ROW_GROUP_BYTES_MAX = 64 << 20, ROW_GROUP_ROWS_MAX = 122880, ROW_GROUP_ROWS_MIN = 2048 };
+enum {
+    ROW_GROUP_BYTES_MAX = 64 << 20,
+    ROW_GROUP_ROWS_MAX = 122880,
+    ROW_GROUP_ROWS_MIN = 2048,
+    PATCHED_BYTES_MAX = 8 << 20
+};
 
 /* --- files --------------------------------------------------------------------------------------
  */
@@ -322,6 +327,12 @@ patch_from_file(IcebergTable *table, Batch *batch, const PatchPlace *places, siz
         column_init(&values[f], fields[f].type);
 
     bool read = duck_pick_parquet(table->sink->duck, &pick, values, err);
+    size_t bytes = 0;
+
+    for (int f = 0; f < pick.field_count; f++)
+        bytes += column_memory(&values[f]);
+    if (read)
+        atomic_store(&table->base.patch_bytes, (long long) (bytes / count) + 1);
 
     for (size_t i = 0; i < count && read; i++) {
         const Patch *patch = &patches[places[i].patch];
@@ -334,6 +345,15 @@ patch_from_file(IcebergTable *table, Batch *batch, const PatchPlace *places, siz
     for (int f = 0; f < pick.field_count; f++)
         column_done(&values[f]);
     return read;
+}
+
+/* Values are held twice while they are read: as they come, and in the batch. */
+static size_t
+patches_at_once(IcebergTable *table)
+{
+    long long bytes = atomic_load(&table->base.patch_bytes);
+
+    return PATCHED_BYTES_MAX / (size_t) (bytes == 0 ? PATCH_BYTES_UNKNOWN : bytes) + 1;
 }
 
 static bool
@@ -364,7 +384,9 @@ resolve_patches(IcebergTable *table, Batch *batch, Error *err)
     }
     qsort(places, count, sizeof *places, by_place);
     for (size_t from = 0, to; from < count; from = to) {
-        for (to = from + 1; to < count && places[to].file == places[from].file;)
+        size_t most = from + patches_at_once(table);
+
+        for (to = from + 1; to < count && to < most && places[to].file == places[from].file;)
             to++;
         TRY(patch_from_file(table, batch, &places[from], to - from, err));
     }
