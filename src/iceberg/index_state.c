@@ -178,8 +178,7 @@ index_store(Index *index, Error *err)
     return !index->runs_changed || write_state(index, err);
 }
 
-/* --- Reading: everything returns whether it can be trusted, nothing why --------------------------
- */
+/* --- Reading: everything returns whether it can be trusted, nothing why ---------------------- */
 
 static bool
 read_run(Index *index, const JsonNode *node)
@@ -355,8 +354,7 @@ load_state(Index *index)
     return node_parse(buf_view(&text), &root, &err) && read_state(index, node_get(root, "index"));
 }
 
-/* --- Files that nothing refers to ---------------------------------------------------------------
- */
+/* --- Files that nothing refers to ------------------------------------------------------------ */
 
 static bool
 is_wanted(const Index *index, const char *name)

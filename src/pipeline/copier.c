@@ -76,8 +76,7 @@ tell(Copier *copier, CopyTable *copy, const Error *error)
         free(finished);
 }
 
-/* --- workers ------------------------------------------------------------------------------------
- */
+/* --- workers --------------------------------------------------------------------------------- */
 
 /* One task as the source of a bulk load. */
 typedef struct TaskSource {
@@ -195,8 +194,7 @@ worker_main(void *arg)
     }
 }
 
-/* --- coordinator --------------------------------------------------------------------------------
- */
+/* --- coordinator ----------------------------------------------------------------------------- */
 
 static bool
 open_snapshot(Copier *copier, Error *err)
@@ -310,8 +308,7 @@ coordinator_main(void *arg)
     return NULL;
 }
 
-/* --- the main thread's side ---------------------------------------------------------------------
- */
+/* --- the main thread's side ------------------------------------------------------------------ */
 
 bool
 copier_start(Pipeline *pl, Error *err)

@@ -35,6 +35,7 @@ typedef struct Pipeline {
     Sink *sink;
     int lock_fd; /* <state>/lock, held while we run */
     PipelineState state;
+    char writer[37]; /* this process, in the state object */
     Arena *state_arena;
     bool publication_is_ours; /* not named by the user: tables may be added to it */
     SourceTables source;      /* as read last */

@@ -18,8 +18,7 @@ stopping(const Pipeline *pl)
     return atomic_load(pl->stop) || cancel_is_set(pl->cancel);
 }
 
-/* --- the initial copy ---------------------------------------------------------------------------
- */
+/* --- the initial copy ------------------------------------------------------------------------ */
 
 /* Queries may see the copied tables: up to the oldest of them, all have everything. */
 static bool
@@ -65,8 +64,7 @@ copy_missing_tables(Pipeline *pl, Error *err)
     return stopping(pl) || show_copied_tables(pl, err);
 }
 
-/* --- the stream ---------------------------------------------------------------------------------
- */
+/* --- the stream ------------------------------------------------------------------------------ */
 
 static Reader *
 start_reader(Pipeline *pl)
@@ -158,6 +156,9 @@ prepare_session(Pipeline *pl, Error *err)
         PipeTable *table = pl->tables[i];
         TableState state = atomic_load(&table->state);
 
+        if (state == TABLE_PARKED && table->sink_table != NULL &&
+            !sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT)
+            return false; /* ERR_INPUT: its lake table is why it is parked */
         if (state == TABLE_STREAMING)
             TRY(sink_abandon(pl->sink, table->sink_table, err));
         else if (state != TABLE_COPYING || table->sink_table->position == POSITION_NONE)
@@ -221,8 +222,7 @@ stream(Pipeline *pl, Error *err)
     }
 }
 
-/* --- the story ----------------------------------------------------------------------------------
- */
+/* --- the story ------------------------------------------------------------------------------- */
 
 static bool
 run(Pipeline *pl, Error *err)

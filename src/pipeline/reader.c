@@ -43,8 +43,7 @@ struct Reader {
     PgConn *catalog; /* for questions about Relation messages; NULL until the first */
 };
 
-/* --- handing over -------------------------------------------------------------------------------
- */
+/* --- handing over ---------------------------------------------------------------------------- */
 
 /* Wait for a free epoch, answering the server meanwhile: the sink may be busy for minutes. */
 static bool
@@ -68,6 +67,7 @@ hand_over(Reader *reader, bool final, Error *err)
 {
     Epoch *epoch = reader->filling;
 
+    TRY(FAULT("reader.hand_over", err)); /* before it counts as in flight */
     for (size_t i = 0; i < BUF_COUNT(&epoch->parts, EpochPart); i++) {
         EpochPart *part = &BUF_AT(&epoch->parts, EpochPart, i);
 
@@ -83,7 +83,6 @@ hand_over(Reader *reader, bool final, Error *err)
     reader->bytes_handed = final ? 0 : reader->bytes_handed + epoch->bytes;
     reader->filling = NULL;
     atomic_fetch_add(&reader->in_flight, 1);
-    TRY(FAULT("reader.hand_over", err));
 
     bool queued = queue_put(reader->sealed, epoch);
 
@@ -123,8 +122,7 @@ park(Reader *reader, PipeTable *table, const char *reason)
     BUF_PUSH(&reader->filling->parked, ParkNote, note);
 }
 
-/* --- changes ------------------------------------------------------------------------------------
- */
+/* --- changes --------------------------------------------------------------------------------- */
 
 static bool
 table_wants(const Reader *reader, const PipeTable *table)
@@ -282,8 +280,7 @@ on_message(Reader *reader, const Message *message, Error *err)
     }
 }
 
-/* --- the loop -----------------------------------------------------------------------------------
- */
+/* --- the loop -------------------------------------------------------------------------------- */
 
 /* Nothing of ours between the lake and what the server has read: that may be confirmed. */
 static void
@@ -394,8 +391,7 @@ reader_main(void *arg)
     return NULL;
 }
 
-/* --- the main thread's side ---------------------------------------------------------------------
- */
+/* --- the main thread's side ------------------------------------------------------------------ */
 
 Reader *
 reader_start(const ReaderOptions *options)
@@ -459,12 +455,24 @@ reader_server_position(Reader *reader)
     return atomic_load(&reader->server);
 }
 
+/* An epoch that was not written: it will come again, but a table that was parked in it stays so. */
+static void
+drop_epoch(Epoch *epoch)
+{
+    for (size_t i = 0; epoch != NULL && i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
+        const ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
+
+        pipe_table_park(note->table, note->reason);
+    }
+    epoch_free(epoch);
+}
+
 static void
 drop_epochs(Queue *queue)
 {
     queue_close(queue);
     for (Epoch *epoch = queue_take(queue); epoch != NULL; epoch = queue_take(queue))
-        epoch_free(epoch);
+        drop_epoch(epoch);
     queue_free(queue);
 }
 
@@ -485,7 +493,7 @@ reader_stop(Reader *reader, Error *err)
     }
     for (size_t i = 0; i < reader->options.table_count; i++)
         reader->options.tables[i]->filling = NULL; /* the epoch below owns it */
-    epoch_free(reader->filling);
+    drop_epoch(reader->filling);
     drop_epochs(reader->sealed);
     drop_epochs(reader->empty);
     relation_map_free(reader->relations);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
 #include "pipeline/retry.h"
@@ -20,8 +21,7 @@
 
 enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_TRIES = 5, LOCK_PAUSE_MS = 50 };
 
-/* --- the source ---------------------------------------------------------------------------------
- */
+/* --- the source ------------------------------------------------------------------------------ */
 
 bool
 recover_connection(Pipeline *pl, Error *err)
@@ -110,6 +110,7 @@ recover_source(Pipeline *pl, Error *err)
 {
     /* a first connection that fails is more often a typing error than an outage: said at once */
     TRY(meet_source(pl, err));
+    random_uuid(pl->writer);
     pl->publication_is_ours = pl->config->source_publication == NULL;
     TRY(config_resolve(pl->options->config, pl->options->arena, pl->server.database, err));
     log_info("connected", LOG_STR("source", pg_describe(pl->conn)),
@@ -124,8 +125,7 @@ recover_source(Pipeline *pl, Error *err)
     return sink_open(&sink, &pl->sink, err);
 }
 
-/* --- the state object ---------------------------------------------------------------------------
- */
+/* --- the state object ------------------------------------------------------------------------ */
 
 /* What the slot is told is held back by every table that is with us, parked ones too. A table that
  * was away meanwhile (left out, unpublished) has a gap, and this is how it is seen when it comes
@@ -149,6 +149,7 @@ pipeline_write_state(Pipeline *pl, Error *err)
     Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
 
     note_streamed(pl);
+    pl->state.writer = pl->writer;
     state_write(&pl->state, &text);
     pl->state_written_ms = clock_ms();
     while (!sink_state_swap(pl->sink, buf_view(&text), err)) {
@@ -202,8 +203,7 @@ same_source(const Pipeline *pl, Error *err)
     return true;
 }
 
-/* --- the slot -----------------------------------------------------------------------------------
- */
+/* --- the slot -------------------------------------------------------------------------------- */
 
 /* Announced before it is made, so that a slot that a crash left behind is known to be ours. */
 static bool

@@ -29,6 +29,7 @@ state_write(const PipelineState *state, Buf *out)
     jw_key(&json, "version");
     jw_int(&json, 1);
     put_text(&json, "pipeline", state->pipeline);
+    put_text(&json, "writer", state->writer);
     put_text(&json, "system_identifier", state->system_identifier);
     jw_key(&json, "timeline");
     jw_int(&json, state->timeline);

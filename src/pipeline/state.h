@@ -26,6 +26,7 @@ typedef enum SlotPhase {
 
 typedef struct PipelineState {
     const char *pipeline;
+    const char *writer; /* the process that wrote it: makes its states unlike anybody else's */
     const char *system_identifier;
     int timeline;
     const char *database;

@@ -6,8 +6,7 @@
 #include "pipeline/internal.h"
 #include "source/publication.h"
 
-/* --- one table ----------------------------------------------------------------------------------
- */
+/* --- one table ------------------------------------------------------------------------------- */
 
 /* The same name under another oid is another table: the lake's rows are not its past. */
 static bool
@@ -29,6 +28,10 @@ no_gap(const Pipeline *pl, const char *source, const SinkTable *table, Error *er
 {
     const StateTable *known = state_find_table(&pl->state, source);
 
+    if (known != NULL && known->streamed == POSITION_NONE)
+        return FAIL(err, ERR_INPUT,
+                    "the table was not published for a while: changes of that time are "
+                    "missing\n" HINT_COPY_AGAIN);
     if (known != NULL && known->streamed < pl->state.acknowledged)
         return FAIL(err, ERR_INPUT,
                     "the table was away while the slot moved from %s to %s: changes between are "
@@ -99,8 +102,20 @@ is_known(const Pipeline *pl, uint32_t relid)
     return false;
 }
 
-/* --- all of them --------------------------------------------------------------------------------
- */
+/* --- all of them ----------------------------------------------------------------------------- */
+
+/* Tables that we stream and that are not published (any more): whoever puts them back, what
+ * happened meanwhile is missing. no_gap() sees it by the position that is forgotten here. */
+static void
+note_unpublished(Pipeline *pl, const SourceTables *tables)
+{
+    for (int i = 0; i < tables->count; i++) {
+        const StateTable *known = state_find_table(&pl->state, tables->items[i].qualified);
+
+        if (known != NULL && tables->items[i].schema != NULL && !tables->items[i].published)
+            pl->state.tables[known - pl->state.tables].streamed = POSITION_NONE;
+    }
+}
 
 static bool
 publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
@@ -110,6 +125,7 @@ publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
                             .may_alter = pl->publication_is_ours};
     Publication publication;
 
+    note_unpublished(pl, tables);
     /* ALTER PUBLICATION waits for locks on the tables: better later than holding up the others */
     TRY(pg_exec(pl->conn, arena, "SET lock_timeout = '2s'", NULL, err));
     TRY(source_publication_ensure(pl->conn, arena, &want, tables, &publication, err));

@@ -13,8 +13,7 @@
  *     table written to has at least that position, also in a new process. When it fails with
  *     ERR_TRANSIENT, calling it again with the same arguments finishes the job;
  *   - abandon() drops what a table was sent since its last commit; without a table, the records of
- *     rejected values that wait for one (those of a table that is parked are kept: it will not send
- *     them again);
+ *     rejected values that wait for one (those of a table that is parked are kept);
  *   - bulk_load() (the initial copy) may run on several threads at once, also for one table, also
  *     while the stream commits other tables; its rows become visible with bulk_commit() of the
  *     table, together with the position. All other calls come from one thread.

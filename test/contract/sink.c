@@ -18,8 +18,7 @@ typedef struct Bench {
     const TableSchema *schema;
 } Bench;
 
-/* --- a table (id bigint primary key, note text) ------------------------------------------------
- */
+/* --- a table (id bigint primary key, note text) ---------------------------------------------- */
 
 static const TableSchema *
 make_schema(const char *table, KeyMode mode)
@@ -125,8 +124,7 @@ teardown(void **state)
     return status;
 }
 
-/* --- changes -----------------------------------------------------------------------------------
- */
+/* --- changes --------------------------------------------------------------------------------- */
 
 static const int both_columns[] = {0, 1};
 static const TupleMap map = {.count = 2, .column_map = both_columns};
@@ -230,8 +228,7 @@ copy_rows(Bench *bench, SinkTable *table, int count)
     OK(sink_bulk_commit(bench->sink, table, 100, &err));
 }
 
-/* --- the contract ------------------------------------------------------------------------------
- */
+/* --- the contract ---------------------------------------------------------------------------- */
 
 static void
 a_new_table_has_no_position(void **state)

@@ -125,6 +125,24 @@ def test_slot_advanced_before_a_reconnect_is_noticed(database, walberg):
     assert "was advanced" in walberg.log()
 
 
+def test_table_that_was_not_published_for_a_while_is_not_trusted(database, walberg, lake):
+    """walberg puts it back into its publication by itself; the rows of that time are missing."""
+    database.execute(*TABLE)
+    walberg.once()
+    database.execute(f"alter publication walberg_{database.name} drop table t",
+                     "insert into t values (101, 1)")
+    for _ in range(2):  # nor later, when it is published again
+        done = walberg.call("run", "--once", *walberg.positional())
+        assert done.returncode == 1
+        status = walberg.status()["tables"][0]
+        assert status["state"] == "parked"
+        assert "missing" in status["error"]
+    warehouse = pathlib.Path(walberg.storage.uri.removeprefix("file://"))
+    shutil.rmtree(warehouse / lake.table("t").folder)  # as the README says
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
 def test_source_that_went_back_in_time_is_refused(database, walberg):
     """Restored from a backup: its WAL ends before what the lake has. Same system identifier."""
     database.execute(*TABLE)

@@ -93,8 +93,7 @@ keep(const char *name, const Field *fields, const Column *columns, int count)
     assert_int_equal(system(buf_text(&command)), 0); /* NOLINT */
 }
 
-/* --- Writing and scanning ----------------------------------------------------------------------
- */
+/* --- Writing and scanning -------------------------------------------------------------------- */
 
 static bool
 write_table(const char *name, const Table *table, Pieces *pieces, ParquetWrite options,
@@ -127,8 +126,7 @@ scan_table(const char *name, const Field *fields, int count, Gather *gather, Err
         err);
 }
 
-/* --- Tests -------------------------------------------------------------------------------------
- */
+/* --- Tests ----------------------------------------------------------------------------------- */
 
 static void
 check_file(const ParquetFile *file, const Table *table, int64_t rows)

@@ -22,8 +22,7 @@
 
 enum { CONFLICTS_MAX = 10 };
 
-/* --- what a commit says about itself ------------------------------------------------------------
- */
+/* --- what a commit says about itself --------------------------------------------------------- */
 
 typedef struct CommitFacts {
     Position position; /* POSITION_NONE: not changed by this commit (rejects of a copy) */
@@ -73,8 +72,7 @@ table_properties(IcebergTable *table, Arena *arena, const CommitFacts *facts)
     return properties;
 }
 
-/* --- after the swap -----------------------------------------------------------------------------
- */
+/* --- after the swap -------------------------------------------------------------------------- */
 
 static bool
 adopt_deletes(IcebergTable *table, const NextSnapshot *next, Error *err)
@@ -124,8 +122,7 @@ adopt(IcebergTable *table, const NextSnapshot *next, Str metadata, const Catalog
     return true;
 }
 
-/* --- contested ----------------------------------------------------------------------------------
- */
+/* --- contested ------------------------------------------------------------------------------- */
 
 /* Whether every data file that pending deletes point into is still live. */
 static bool
@@ -184,8 +181,7 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
     return iceberg_sync_index(table, err);
 }
 
-/* --- one try ------------------------------------------------------------------------------------
- */
+/* --- one try --------------------------------------------------------------------------------- */
 
 typedef enum Outcome { COMMITTED, CONTESTED, UNKNOWN } Outcome;
 
@@ -240,7 +236,13 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
     table->base.last_commit_us = snapshot->timestamp_ms * 1000;
     table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
     iceberg_pending_reset(&table->pending);
-    return iceberg_save_index(table, err);
+    /* the rows are committed: an index that cannot be saved is read from them after a restart */
+    if (!iceberg_save_index(table, err)) {
+        log_warn("cannot save the key index", LOG_STR("table", table->base.lake_name),
+                 LOG_STR("error", err->msg));
+        err->kind = ERR_NONE;
+    }
+    return true;
 }
 
 bool

@@ -12,8 +12,7 @@
 #include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
 
-/* --- reading files of the table -----------------------------------------------------------------
- */
+/* --- reading files of the table -------------------------------------------------------------- */
 
 bool
 iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_path, Error *err)
@@ -90,8 +89,7 @@ iceberg_live_files(IcebergTable *table, Arena *arena, bool deletes, Buf *out, Er
     return true;
 }
 
-/* --- position deletes ---------------------------------------------------------------------------
- */
+/* --- position deletes ------------------------------------------------------------------------ */
 
 typedef struct DeleteReader {
     RowSink sink;
@@ -136,8 +134,7 @@ iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file, E
     return true;
 }
 
-/* --- key index ----------------------------------------------------------------------------------
- */
+/* --- key index ------------------------------------------------------------------------------- */
 
 typedef struct KeyReader {
     RowSink sink;
@@ -233,8 +230,7 @@ open_index(IcebergTable *table, Error *err)
     return index_open(folder, index_identity(table, arena), &table->index, err);
 }
 
-/* --- the whole ----------------------------------------------------------------------------------
- */
+/* --- the whole ------------------------------------------------------------------------------- */
 
 void
 iceberg_pending_reset(Pending *pending)
@@ -249,7 +245,6 @@ iceberg_pending_reset(Pending *pending)
         deletes_clear(pending->deletes);
     buf_reset(&pending->files);
     pending->truncated = false;
-    pending->numeric_changed = false;
     pending->any = false;
     pending->stale = false;
     buf_reset(&pending->attempts);

@@ -40,8 +40,7 @@ iceberg_next_done(NextSnapshot *next)
     buf_done(&next->delete_manifest);
 }
 
-/* --- position delete files ----------------------------------------------------------------------
- */
+/* --- position delete files ------------------------------------------------------------------- */
 
 typedef struct DeleteSource {
     RowSource source;
@@ -126,8 +125,7 @@ write_delete_file(Builder *builder, const Deletes *deletes, DataFile *out_file, 
     return done;
 }
 
-/* --- manifests ----------------------------------------------------------------------------------
- */
+/* --- manifests ------------------------------------------------------------------------------- */
 
 typedef struct ManifestPut {
     bool deletes;
@@ -195,8 +193,7 @@ add_data(Builder *builder, Error *err)
     return add_manifest(builder, false, entries, count, err);
 }
 
-/* --- deletes ------------------------------------------------------------------------------------
- */
+/* --- deletes --------------------------------------------------------------------------------- */
 
 static int
 by_records(const void *a, const void *b)
@@ -280,8 +277,7 @@ add_deletes(Builder *builder, Error *err)
     return true;
 }
 
-/* --- what was there before ----------------------------------------------------------------------
- */
+/* --- what was there before ------------------------------------------------------------------- */
 
 /* Truncated: every live data file leaves. */
 static bool
@@ -376,8 +372,7 @@ carry_deletes(Builder *builder)
     }
 }
 
-/* --- the snapshot -------------------------------------------------------------------------------
- */
+/* --- the snapshot ---------------------------------------------------------------------------- */
 
 static void
 begin_snapshot(const TableMetadata *metadata, Snapshot *snapshot)

@@ -1,10 +1,13 @@
 /* rejects.c - the table _walberg.rejects: every value that its column could not hold.
  *
- * An ordinary table of this sink, written by inserts only. The stream's rejects are gathered in a
- * batch and committed before the tables of the epoch, with the epoch's position: when the stream is
- * replayed, records of transactions that the rejects table already has are dropped, whatever the
- * data tables still lack. Rejects of an initial copy are written by the copying threads as files of
- * their own, and join the rejects table when the copied table is committed. */
+ * An ordinary table of this sink, written by inserts only and shared by the pipelines of a
+ * warehouse. The stream's rejects are committed before the rows they belong to. A table property
+ * says for each source table up to where they are recorded, so that a replay, which some tables
+ * need and others do not, drops what is there already. Rejects of an initial copy are written by
+ * the copying threads as files of their own, and committed just before the copied table. When a
+ * process dies between such a commit and the table's, or a table is parked in between, records may
+ * stand twice; never not at all.
+ */
 #include <assert.h>
 
 #include "base/log.h"
@@ -209,8 +212,7 @@ iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time
     return true;
 }
 
-/* --- the initial copy ---------------------------------------------------------------------------
- */
+/* --- the initial copy ------------------------------------------------------------------------ */
 
 typedef struct RejectSource {
     RowSource source;
@@ -286,11 +288,6 @@ iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
         sink->rejects->pending.any = true;
     }
     buf_reset(&table->bulk_rejects);
-    /* Those of the stream that wait there, too, are recorded early: their position is not, so that
-     * a replay before their epoch is committed would bring them again. So they wait for the epoch.
-     */
-    for (size_t i = 0; i < sink->table_count; i++)
-        if (sink->tables[i]->rejects_pending)
-            return true;
+    /* those of the stream that wait there come along: before their rows, as ever */
     return iceberg_rejects_commit(sink, POSITION_NONE, 0, err);
 }

@@ -83,8 +83,7 @@ open_sink(const SinkOptions *options, Sink **out_sink, Error *err)
     return true;
 }
 
-/* --- tables -------------------------------------------------------------------------------------
- */
+/* --- tables ---------------------------------------------------------------------------------- */
 
 void
 iceberg_table_free(IcebergTable *table)
@@ -194,8 +193,7 @@ abandon(Sink *base, SinkTable *sink_table, Error *err)
     return iceberg_table_load(table, err);
 }
 
-/* --- state object -------------------------------------------------------------------------------
- */
+/* --- state object ---------------------------------------------------------------------------- */
 
 static const char *
 state_key(const IcebergSink *sink, Arena *arena)
@@ -214,6 +212,22 @@ state_load(Sink *base, Buf *out, bool *out_found, Error *err)
                      err);
 }
 
+/* Whether the object is what we were about to write: an earlier attempt took effect and its answer
+ * was lost. States name the process that wrote them, so nobody else wrote the same. */
+static bool
+state_is_ours(IcebergSink *sink, const char *key, Str state, bool *out_ours, Error *err)
+{
+    AUTO_BUF Buf found_state = {0};
+    StoreVersion version = {0};
+    bool found;
+
+    TRY(store_get(sink->store, key, &found_state, &found, &version, err));
+    *out_ours = found && str_eq(buf_view(&found_state), state);
+    if (*out_ours)
+        sink->state_version = version;
+    return true;
+}
+
 static bool
 state_swap(Sink *base, Str state, Error *err)
 {
@@ -225,11 +239,17 @@ state_swap(Sink *base, Str state, Error *err)
     TRY(FAULT("sink.state", err));
     TRY(store_put_match(sink->store, state_key(sink, arena), &sink->state_version, state, &swapped,
                         &version, err));
-    if (!swapped)
+    if (!swapped) {
+        bool ours;
+
+        TRY(state_is_ours(sink, state_key(sink, arena), state, &ours, err));
+        if (ours)
+            return true;
         return FAIL(err, ERR_CONFLICT,
                     "%s/%s was written by another process\n"
                     "hint: only one process may run pipeline %s; stop the other one",
                     sink->store->base_uri, state_key(sink, arena), sink->pipeline);
+    }
     sink->state_version = version;
     return true;
 }

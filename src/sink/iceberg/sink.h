@@ -60,7 +60,6 @@ typedef struct Pending {
     Buf files;        /* DataFile, data files only */
     Deletes *deletes; /* rows to delete with the next commit */
     bool truncated;
-    bool numeric_changed;  /* walberg.numeric.* properties are wider */
     bool stale;            /* a commit did not end cleanly: look at the lake before anything else */
     Buf attempts;          /* int64_t: snapshot ids that may have been committed */
     int64_t base_snapshot; /* what the last attempt was built on */

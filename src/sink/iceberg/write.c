@@ -21,8 +21,7 @@ enum {
     PATCHED_BYTES_MAX = 8 << 20
 };
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files ----------------------------------------------------------------------------------- */
 
 /* Passes the blocks through to the writer and gathers the column metrics on the way. */
 typedef struct MeteredSource {
@@ -196,33 +195,28 @@ iceberg_table_fields(const IcebergTable *table, Arena *arena)
     return fields;
 }
 
-/* --- bare numeric columns -----------------------------------------------------------------------
- */
+/* --- bare numeric columns -------------------------------------------------------------------- */
 
-static bool
+static void
 widen(NumericWidth *width, Str text)
 {
     size_t start = text.len > 0 && text.ptr[0] == '-' ? 1 : 0;
     size_t dot = start;
 
     if (start == text.len || text.ptr[start] < '0' || text.ptr[start] > '9') {
-        bool news = !width->not_finite; /* NaN, Infinity, -Infinity */
-
-        width->not_finite = true;
-        return news;
+        width->not_finite = true; /* NaN, Infinity, -Infinity */
+        return;
     }
     while (dot < text.len && text.ptr[dot] != '.')
         dot++;
 
     int digits = text.ptr[start] == '0' && dot == start + 1 ? 0 : (int) (dot - start);
     int scale = dot < text.len ? (int) (text.len - dot - 1) : 0;
-    bool news = digits > width->integer_digits || scale > width->scale;
 
     if (digits > width->integer_digits)
         width->integer_digits = digits;
     if (scale > width->scale)
         width->scale = scale;
-    return news;
 }
 
 void
@@ -234,13 +228,11 @@ iceberg_track_numerics(IcebergTable *table, const Batch *batch)
         for (size_t row = 0; row < batch->rows; row++)
             if (!column_is_null(&batch->columns[c], row) &&
                 (batch->dead.len == 0 || !BUF_AT(&batch->dead, uint8_t, row)))
-                table->pending.numeric_changed |=
-                    widen(&table->numerics[c], column_bytes(&batch->columns[c], row));
+                widen(&table->numerics[c], column_bytes(&batch->columns[c], row));
     }
 }
 
-/* --- unchanged TOAST values ---------------------------------------------------------------------
- */
+/* --- unchanged TOAST values ------------------------------------------------------------------ */
 
 typedef struct PatchPlace {
     int file; /* ordinal in the index */
@@ -393,8 +385,7 @@ resolve_patches(IcebergTable *table, Batch *batch, Error *err)
     return true;
 }
 
-/* --- deletes ------------------------------------------------------------------------------------
- */
+/* --- deletes --------------------------------------------------------------------------------- */
 
 typedef struct DeletedRow {
     int file;
@@ -477,8 +468,7 @@ apply_deletes(IcebergTable *table, const Buf *rows)
     }
 }
 
-/* --- truncate -----------------------------------------------------------------------------------
- */
+/* --- truncate -------------------------------------------------------------------------------- */
 
 /* Files of this epoch are forgotten (no snapshot names them: their objects are orphans), those of
  * the table leave with the next commit. */
@@ -503,8 +493,7 @@ apply_truncate(IcebergTable *table, Error *err)
     return true;
 }
 
-/* --- the batch ----------------------------------------------------------------------------------
- */
+/* --- the batch ------------------------------------------------------------------------------- */
 
 typedef struct BatchSource {
     RowSource source;
