@@ -57,7 +57,8 @@ void batch_set_inserts_replace(Batch *batch, bool on);
 bool batch_append_row(Batch *batch, const TupleMap *map, const Datum *datums,
                       const ChangeOrigin *origin, Error *err) WARN_UNUSED;
 
-/* End of input: counts live_rows, drops patches of dead rows. After it only reading is allowed. */
+/* End of input: drops patches of dead rows (live_rows is kept as rows come). After it only reading
+ * is allowed. */
 void batch_seal(Batch *batch);
 
 /* Bytes held by the batch: what `memory` bounds. */
