@@ -50,6 +50,8 @@ error_kind_name(ErrKind kind)
         return "conflict";
     case ERR_INPUT:
         return "input";
+    case ERR_COPY:
+        return "copy";
     case ERR_CANCELED:
         return "canceled";
     case ERR_BUG:
@@ -66,6 +68,7 @@ error_exit_code(ErrKind kind)
     case ERR_CANCELED:
         return 0;
     case ERR_INPUT:
+    case ERR_COPY:
         return 1;
     case ERR_TRANSIENT:
     case ERR_CONFLICT:

@@ -26,6 +26,7 @@ typedef enum ErrKind {
     ERR_TRANSIENT, /* network, 5xx, lock timeout: retry the same call later */
     ERR_CONFLICT,  /* somebody else committed first: reload, rebuild, retry */
     ERR_INPUT,     /* bad configuration or data: a person has to act */
+    ERR_COPY,      /* the table's rows must be copied from the source again */
     ERR_CANCELED,  /* we are shutting down */
     ERR_BUG,       /* cannot happen; report it */
 } ErrKind;

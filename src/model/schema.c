@@ -55,6 +55,38 @@ schema_find_attnum(const TableSchema *schema, int attnum)
     return -1;
 }
 
+static bool
+same_column(const SchemaColumn *a, const SchemaColumn *b)
+{
+    return a->attnum == b->attnum && str_eq(a->field.name, b->field.name) &&
+           a->type_oid == b->type_oid && a->typmod == b->typmod &&
+           type_eq(a->field.type, b->field.type);
+}
+
+bool
+schema_same_shape(const TableSchema *a, const TableSchema *b)
+{
+    bool same = a->column_count == b->column_count && a->identity == b->identity &&
+                a->key_mode == b->key_mode && a->key_count == b->key_count;
+
+    for (int i = 0; i < a->key_count && same; i++)
+        same = a->key[i] == b->key[i];
+    for (int i = 0; i < a->column_count && same; i++)
+        same = same_column(&a->columns[i], &b->columns[i]);
+    return same;
+}
+
+SchemaColumn
+schema_copy_column(Arena *arena, const SchemaColumn *column)
+{
+    SchemaColumn copy = *column;
+
+    copy.field.name = arena_str(arena, column->field.name);
+    copy.field.type = type_copy(arena, column->field.type);
+    copy.pg_type = column->pg_type == NULL ? NULL : arena_strdup(arena, column->pg_type);
+    return copy;
+}
+
 void
 schema_assign_ids(TableSchema *schema)
 {

@@ -28,6 +28,7 @@ typedef struct SchemaColumn {
     int32_t typmod;
     const char *pg_type; /* as format_type prints it; becomes the column's doc */
     bool not_null;
+    bool filled; /* rows from before ADD COLUMN have its default (pg_attribute.atthasmissing) */
 } SchemaColumn;
 
 typedef struct TableSchema TableSchema;
@@ -56,6 +57,12 @@ void schema_unref(const TableSchema *schema);       /* NULL is fine; thread safe
 /* Index of the column, or -1. */
 int schema_find_column(const TableSchema *schema, Str name);
 int schema_find_attnum(const TableSchema *schema, int attnum);
+
+/* Same columns (attnum, name, type and how it is spelled) and the same key. */
+bool schema_same_shape(const TableSchema *a, const TableSchema *b);
+
+/* Deep copy, for a schema under construction. */
+SchemaColumn schema_copy_column(Arena *arena, const SchemaColumn *column);
 
 /* Assign field ids: columns 1..n in order, then nested fields. For a new table. */
 void schema_assign_ids(TableSchema *schema);

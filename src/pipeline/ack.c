@@ -21,9 +21,8 @@ ack_limit(const Pipeline *pl)
         const PipeTable *table = pl->tables[i];
         bool parked = atomic_load(&table->state) == TABLE_PARKED;
 
-        /* a table without position is copied under a newer snapshot: it needs nothing from here */
-        if (parked && table->sink_table != NULL && table->sink_table->position != POSITION_NONE &&
-            table->sink_table->position < limit)
+        /* a table to be copied reads under a newer snapshot: it needs nothing from here */
+        if (parked && !pipe_table_needs_copy(table) && table->sink_table->position < limit)
             limit = table->sink_table->position;
         if (parked && table->hold != POSITION_NONE && table->hold < limit)
             limit = table->hold;

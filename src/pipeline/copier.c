@@ -251,10 +251,9 @@ plan(Copier *copier, Error *err)
 
         if (table == NULL || table->schema == NULL ||
             !same_columns(table->schema, copy->table->schema)) {
-            FAIL(err, ERR_INPUT,
-                 "the table changed its shape, or is gone, while it was to be copied");
-            TRY(note_failure(copier, copy, err));
-            continue;
+            return FAIL(err, ERR_TRANSIENT,
+                        "table %s changed its shape, or is gone, while it was to be copied",
+                        copy->table->schema->qualified);
         }
         tables[count++] = table;
         pages += table->pages;
@@ -313,9 +312,10 @@ coordinator_main(void *arg)
 bool
 copier_start(Pipeline *pl, Error *err)
 {
+    TRY(shapes_refresh(pl, err));
+
     Copier *copier = xcalloc(1, sizeof *copier);
 
-    (void) err;
     copier->pl = pl;
     copier->arena = arena_new();
     copier->cancel = cancel_new();
@@ -368,6 +368,10 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
     log_info("copied", LOG_STR("table", table->schema->qualified),
              LOG_INT("rows", table->sink_table->rows),
              LOG_STR("position", POSITION_TEXT(position)));
+    if (table->copy_again) {
+        table->copy_again = false;
+        TRY(pipeline_write_state(pl, err));
+    }
     child_tell(pl);
     return true;
 }
@@ -381,7 +385,7 @@ park_unfinished(Copier *copier, const char *reason)
         PipeTable *table = copier->tables[i].table;
 
         if (atomic_load(&table->state) == TABLE_COPYING &&
-            table->sink_table->position == POSITION_NONE)
+            pipe_table_needs_copy(table))
             pipe_table_park(table, reason);
     }
 }
@@ -453,12 +457,12 @@ release_tables(Pipeline *pl, Copier *copier)
         PipeTable *table = copier->tables[i].table;
         Error err;
 
-        if (atomic_load(&table->state) != TABLE_COPYING ||
-            table->sink_table->position != POSITION_NONE)
+        if (atomic_load(&table->state) != TABLE_COPYING || !pipe_table_needs_copy(table))
             continue;
         atomic_store(&table->state, TABLE_WAITING);
         if (!sink_abandon(pl->sink, table->sink_table, &err))
-            pipe_table_park(table, err.msg);
+            log_warn("cannot reload a table", LOG_STR("table", table->schema->qualified),
+                     LOG_STR("error", err.msg)); /* it is tried again before the next copy */
     }
 }
 

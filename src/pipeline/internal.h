@@ -3,6 +3,7 @@
  *   pipeline.c   the story: recover, copy what is missing, stream, acknowledge
  *   recover.c    what the lake, the slot and the state object say; what must not be
  *   tables.c     tables taken in, attached, found later
+ *   shapes.c     schema changes, and tables that are copied again
  *   copier.c     the initial copy
  *   reader.c     the stream's thread
  *   writer.c     an epoch into the lake
@@ -40,6 +41,7 @@ typedef struct Pipeline {
     bool publication_is_ours; /* not named by the user: tables may be added to it */
     SourceTables source;      /* as read last */
     Arena *source_arena;
+    Position source_at; /* what was read was so when the WAL was here, or a little earlier */
     size_t table_count;
     PipeTable **tables;
     Copier *copier; /* NULL: nothing is being copied */
@@ -80,6 +82,28 @@ bool tables_look_for_new(Pipeline *pl, Error *err) WARN_UNUSED; /* sets new_tabl
 bool tables_take_new(Pipeline *pl, Error *err) WARN_UNUSED;
 size_t tables_waiting(const Pipeline *pl); /* to be copied */
 
+/* The WAL position that everything which the connection can see now lies before. */
+bool tables_position(Pipeline *pl, Position *out_position, Error *err) WARN_UNUSED;
+/* Open its table in the lake. ERR_INPUT: the table has to be parked. */
+bool tables_open(Pipeline *pl, PipeTable *table, Error *err) WARN_UNUSED;
+/* The state object's entry of a table that is in the lake; NULL: there is none. */
+StateTable *tables_state(const Pipeline *pl, const PipeTable *table);
+
+/* shapes.c */
+
+/* Compare the tables that stream with the catalog as it was at a position: what has another shape
+ * becomes due, what was rewritten is copied again. True in *out_copy: something is. */
+void shapes_compare(Pipeline *pl, const SourceTables *now, Position at);
+/* Something waits for the end of the session: a shape whose position the stream has reached, or a
+ * table to be copied again. */
+bool shapes_waiting(const Pipeline *pl);
+/* Between sessions: shapes that are due, into the lake. */
+bool shapes_apply(Pipeline *pl, Error *err) WARN_UNUSED;
+/* Before a copy: waiting tables get the shape that the catalog has now. */
+bool shapes_refresh(Pipeline *pl, Error *err) WARN_UNUSED;
+/* `walberg resync`: <state>/resync.* */
+bool shapes_take_requests(Pipeline *pl, Error *err) WARN_UNUSED;
+
 /* copier.c */
 
 /* Copy every waiting table under one snapshot. */
@@ -93,6 +117,11 @@ Position copier_position(const Pipeline *pl);
 
 /* writer.c */
 bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
+/* Take a table to a shape; when the lake's rows cannot take it, the table waits for a new copy. */
+bool writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape,
+                   Error *err) WARN_UNUSED;
+/* The table leaves the stream and waits for a new copy of its rows. */
+bool writer_copy_again(Pipeline *pl, PipeTable *table, const char *reason, Error *err) WARN_UNUSED;
 
 /* ack.c */
 

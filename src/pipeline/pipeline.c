@@ -50,9 +50,9 @@ copy_missing_tables(Pipeline *pl, Error *err)
 
     pl->phase = "copying";
     while (!stopping(pl) && (pl->copier != NULL || tables_waiting(pl) > 0)) {
-        if ((pl->copier != NULL || copier_start(pl, err)) && copier_step(pl, STEP_MS, &done, err)) {
+        if (pl->copier == NULL ? copier_start(pl, err) : copier_step(pl, STEP_MS, &done, err)) {
             status_write(pl, false);
-            if (done)
+            if (pl->copier != NULL && done)
                 copier_free(pl);
             continue;
         }
@@ -70,6 +70,7 @@ static Reader *
 start_reader(Pipeline *pl)
 {
     ReaderOptions options = {
+        .config = pl->config,
         .conninfo = pl->config->source_postgres,
         .slot = pl->config->source_slot,
         .publication = pl->config->source_publication,
@@ -93,11 +94,11 @@ start_reader(Pipeline *pl)
 /* Tables that came later are copied while the others stream. When they are there, the session
  * begins again at what was acknowledged, which was held before their snapshot. */
 static bool
-copy_beside(Pipeline *pl, Error *err)
+copy_beside(Pipeline *pl, int64_t ms, Error *err)
 {
     bool done = false;
 
-    if (copier_step(pl, 0, &done, err)) {
+    if (copier_step(pl, ms, &done, err)) {
         pl->copied = pl->restart = done;
         return true;
     }
@@ -115,11 +116,13 @@ keep_house(Pipeline *pl, Error *err)
     TRY(ack_idle(pl, false, err));
     child_watch(pl);
     if (pl->copier != NULL) {
-        TRY(copy_beside(pl, err));
+        TRY(copy_beside(pl, 0, err));
     } else if (clock_ms() - pl->looked_for_tables_ms >= LOOK_FOR_TABLES_MS && !pl->options->once) {
         pl->looked_for_tables_ms = clock_ms();
         TRY(tables_look_for_new(pl, err));
     }
+    TRY(shapes_take_requests(pl, err));
+    pl->restart |= shapes_waiting(pl);
     status_write(pl, false);
     return true;
 }
@@ -152,6 +155,7 @@ prepare_session(Pipeline *pl, Error *err)
     TRY(sink_abandon(pl->sink, NULL, err));
     if (pl->new_tables)
         TRY(tables_take_new(pl, err));
+    TRY(shapes_apply(pl, err));
     for (size_t i = 0; i < pl->table_count; i++) {
         PipeTable *table = pl->tables[i];
         TableState state = atomic_load(&table->state);
@@ -161,7 +165,7 @@ prepare_session(Pipeline *pl, Error *err)
             return false; /* ERR_INPUT: its lake table is why it is parked */
         if (state == TABLE_STREAMING)
             TRY(sink_abandon(pl->sink, table->sink_table, err));
-        else if (state != TABLE_COPYING || table->sink_table->position == POSITION_NONE)
+        else if (state != TABLE_COPYING || pipe_table_needs_copy(table))
             continue;
         atomic_store(&table->state, TABLE_STREAMING);
         table->done = table->sink_table->position;
@@ -185,6 +189,45 @@ reconnect(Pipeline *pl, Retry *retry, Error *err)
     return true;
 }
 
+typedef enum SessionEnd {
+    SESSION_DONE,        /* the source was read up to where we wanted */
+    SESSION_AGAIN,       /* something joins, or changed its shape */
+    SESSION_INTERRUPTED, /* the error says by what; the source or the lake is away */
+} SessionEnd;
+
+/* From what is prepared to the last epoch. False: no further session can mend it. */
+static bool
+run_session(Pipeline *pl, SessionEnd *out_end, Error *err)
+{
+    Error reader_error = {0};
+
+    if (!prepare_session(pl, err)) {
+        *out_end = SESSION_INTERRUPTED;
+        return err->kind == ERR_TRANSIENT;
+    }
+    pl->reader = start_reader(pl);
+
+    bool written = stream_session(pl, err);
+    bool read = reader_stop(pl->reader, &reader_error);
+
+    pl->reader = NULL;
+    /* with once, nobody comes later to see the copy through */
+    while (written && read && pl->options->once && pl->copier != NULL && !pl->copied &&
+           !stopping(pl))
+        written = copy_beside(pl, STEP_MS, err);
+    if (pl->copied)
+        copier_free(pl);
+    pl->copied = false;
+    if (!written)
+        return false;
+    if (!read)
+        *err = reader_error;
+    *out_end = !read                                 ? SESSION_INTERRUPTED
+               : pl->restart || shapes_waiting(pl) ? SESSION_AGAIN
+                                                     : SESSION_DONE;
+    return true;
+}
+
 static bool
 stream(Pipeline *pl, Error *err)
 {
@@ -193,32 +236,18 @@ stream(Pipeline *pl, Error *err)
     pl->phase = "streaming";
     atomic_store(pl->options->graceful, true);
     for (;;) {
-        Error reader_error = {0};
         Position before = pl->committed;
+        SessionEnd end;
 
-        TRY(prepare_session(pl, err));
-        pl->reader = start_reader(pl);
-
-        bool written = stream_session(pl, err);
-        bool read = reader_stop(pl->reader, &reader_error);
-
-        pl->reader = NULL;
-        if (pl->copied)
-            copier_free(pl);
-        pl->copied = false;
-        if (!written || stopping(pl))
-            return written;
-        if (read && !pl->restart)
+        TRY(run_session(pl, &end, err));
+        if (end == SESSION_DONE || stopping(pl))
             return true;
-        if (pl->committed != before || pl->restart)
+        if (pl->committed != before || end == SESSION_AGAIN)
             retry_reset(&retry);
-        if (!read) {
-            *err = reader_error;
-            if (!reconnect(pl, &retry, err))
-                return stopping(pl);
-        } else if (!recover_again(pl, err) && !reconnect(pl, &retry, err)) {
+        if (end == SESSION_AGAIN && recover_again(pl, err))
+            continue;
+        if (!reconnect(pl, &retry, err))
             return stopping(pl);
-        }
     }
 }
 
@@ -232,6 +261,7 @@ run(Pipeline *pl, Error *err)
     TRY(tables_publish(pl, err));      /* before the slot: it cannot see an older publication */
     TRY(recover_slot(pl, err));        /* state object and slot agree, or are made */
     TRY(tables_attach(pl, err));       /* the lake says how far each table is */
+    TRY(shapes_take_requests(pl, err));
     TRY(child_start(pl, err));         /* queries from now on */
     TRY(copy_missing_tables(pl, err)); /* under one snapshot */
     if (stopping(pl))

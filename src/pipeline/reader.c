@@ -11,6 +11,7 @@
 #include "base/queue.h"
 #include "decode/pgoutput.h"
 #include "pipeline/relation.h"
+#include "source/tables.h"
 #include "source/stream.h"
 
 enum { EPOCHS_MAX = 2, WAIT_MS = 100, WAIT_ONCE_MS = 20, FINISH_MS = 10000, PATCH_COPIES = 4 };
@@ -71,7 +72,6 @@ hand_over(Reader *reader, bool final, Error *err)
     for (size_t i = 0; i < BUF_COUNT(&epoch->parts, EpochPart); i++) {
         EpochPart *part = &BUF_AT(&epoch->parts, EpochPart, i);
 
-        assert(part->table->filling == part->batch);
         part->table->filling = NULL;
         batch_seal(part->batch);
     }
@@ -107,10 +107,11 @@ epoch_has_begun(const Reader *reader)
     return !epoch_is_empty(reader->filling) || reader->bytes_handed > 0;
 }
 
+/* The table leaves the stream: for good (a person has to act), or to be copied again. */
 static void
-park(Reader *reader, PipeTable *table, const char *reason)
+give_up(Reader *reader, PipeTable *table, const char *reason, bool copy_again)
 {
-    ParkNote note = {.table = table, .reason = xstrdup(reason)};
+    ParkNote note = {.table = table, .copy_again = copy_again, .reason = xstrdup(reason)};
 
     if (atomic_load(&table->state) == TABLE_PARKED) {
         free(note.reason);
@@ -140,7 +141,7 @@ batch_for(Reader *reader, PipeTable *table)
         return table->filling;
     if (!epoch_has_begun(reader))
         reader->first_change_ms = clock_ms();
-    table->filling = batch_new(table->schema, true);
+    table->filling = batch_new(table->reading, true);
     batch_set_inserts_replace(table->filling, table->inserts_replace);
     part = (EpochPart){.table = table, .batch = table->filling};
     BUF_PUSH(&reader->filling->parts, EpochPart, part);
@@ -160,6 +161,70 @@ memory_with_patches(const PipeTable *table, const Batch *batch)
 }
 
 static bool
+meet_catalog(Reader *reader, Error *err)
+{
+    PgConnect connect = {.conninfo = reader->options.conninfo,
+                         .application_name = "walberg",
+                         .cancel = reader->options.cancel};
+
+    return reader->catalog != NULL || pg_connect(&connect, &reader->catalog, err);
+}
+
+static const TableSchema *
+current_schema(const SourceTables *found, uint32_t relid)
+{
+    const SourceTable *now = source_tables_find(found, relid);
+
+    return now == NULL ? NULL : now->schema;
+}
+
+/* The table as the catalog has it now; *out_now is NULL when it is gone, else as long as *found. */
+static bool
+ask_catalog(Reader *reader, Arena *arena, uint32_t relid, SourceTables *found,
+            const TableSchema **out_now, Error *err)
+{
+    TablesRead read = {.config = reader->options.config,
+                       .publication = reader->options.publication};
+
+    TRY(meet_catalog(reader, err));
+    TRY(source_table_by_oid(reader->catalog, arena, &read, relid, found, err));
+    *out_now = current_schema(found, relid);
+    return true;
+}
+
+static bool
+same_members(const TableSchema *a, const TableSchema *b)
+{
+    for (int i = 0; i < a->column_count; i++) {
+        int at = schema_find_attnum(b, a->columns[i].attnum);
+
+        if (at >= 0 && a->columns[i].type_oid == b->columns[at].type_oid &&
+            !type_eq(a->columns[i].field.type, b->columns[at].field.type))
+            return false;
+    }
+    return true;
+}
+
+/* ALTER TYPE ... ADD ATTRIBUTE sends no Relation message: what is seen of it is a value that does
+ * not fit. Asked once a session for each table. */
+static bool
+check_members(Reader *reader, PipeTable *table, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    SourceTables found = {0};
+    const TableSchema *now;
+
+    if (table->members_checked)
+        return true;
+    TRY(ask_catalog(reader, arena, table->schema->relid, &found, &now, err));
+    if (now != NULL && !same_members(table->reading, now))
+        give_up(reader, table, "a composite type of its columns has other attributes", true);
+    table->members_checked = true;
+    source_tables_done(&found);
+    return true;
+}
+
+static bool
 apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
 {
     TupleMap map = {.count = table->column_map_count, .column_map = table->column_map};
@@ -172,13 +237,16 @@ apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
     if (!batch_apply(batch, &map, change, &origin, err)) {
         if (err->kind != ERR_INPUT)
             return false;
-        park(reader, table, err->msg);
+        give_up(reader, table, err->msg, false);
         return true;
     }
+    if (batch->rejects.len > rejects)
+        TRY(check_members(reader, table, err));
     if (reader->options.park_on_reject && batch->rejects.len > rejects)
-        park(reader, table,
-             "a value does not fit its column, and on_reject is park\n"
-             "hint: see the log; change the column, or set on_reject: record");
+        give_up(reader, table,
+                "a value does not fit its column, and on_reject is park\n"
+                "hint: see the log; change the column, or set on_reject: record",
+                false);
     reader->filling->changes++;
     /* what a value takes may have become known meanwhile: the sum is never less than what is held
      */
@@ -215,16 +283,68 @@ on_truncate(Reader *reader, const Message *message, Error *err)
     return true;
 }
 
-static bool
-same_columns(Reader *reader, const TableSchema *schema, Error *err)
-{
-    PgConnect connect = {.conninfo = reader->options.conninfo,
-                         .application_name = "walberg",
-                         .cancel = reader->options.cancel};
+/* --- shapes ---------------------------------------------------------------------------------- */
 
-    if (reader->catalog == NULL)
-        TRY(pg_connect(&connect, &reader->catalog, err));
-    return relation_same_columns(reader->catalog, schema, err);
+/* From here on the table has another shape. What was gathered in the old one stays a part of the
+ * epoch by itself. */
+static void
+change_shape(PipeTable *table, TableSchema *shape)
+{
+    schema_unref(table->reading);
+    table->reading = shape;
+    table->filling = NULL;
+}
+
+/* Ask the catalog what the columns are, and follow. */
+static bool
+follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    SourceTables found = {0};
+    TableSchema *shape = NULL;
+    const TableSchema *now;
+
+    TRY(ask_catalog(reader, arena, table->schema->relid, &found, &now, err));
+
+    bool done = now != NULL
+                    ? relation_shape(reader->catalog, table, now, message, &shape, err)
+                    : FAIL(err, ERR_INPUT,
+                           "the table was dropped, after its columns changed\n"
+                           "hint: what the lake has is from before; walberg cleanup %s removes it",
+                           table->schema->qualified);
+
+    if (done) {
+        if (schema_same_shape(shape, table->reading))
+            schema_unref(shape);
+        else
+            change_shape(table, shape);
+        if (!relation_map(table, message))
+            done = FAIL(err, ERR_BUG, "table %s does not fit its own shape",
+                        table->schema->qualified);
+    } else if (err->kind == ERR_COPY && schema_same_shape(now, table->reading) &&
+               table->misfits++ > 0) {
+        err->kind = ERR_INPUT; /* one copy did not change anything: a second would not either */
+    }
+    source_tables_done(&found);
+    return done;
+}
+
+/* A Relation message whose changes we want. */
+static bool
+meet_relation(Reader *reader, PipeTable *table, const Message *message, Error *err)
+{
+    bool same;
+
+    TRY(meet_catalog(reader, err));
+    if (relation_map(table, message)) {
+        TRY(relation_same_columns(reader->catalog, table->reading, &same, err));
+        if (same) {
+            table->misfits = 0;
+            return true;
+        }
+    }
+    table->mapped = false;
+    return follow(reader, table, message, err);
 }
 
 static bool
@@ -232,16 +352,20 @@ on_relation(Reader *reader, const Message *message, Error *err)
 {
     PipeTable *table = relation_table(reader->relations, message->relation.relid);
 
-    /* A table that nobody took in yet: the main thread looks for those by itself. An older shape
-     * than the copy had: the rows are there already, and a newer Relation follows. */
-    if (table == NULL ||
-        (relation_map(table, message, err) &&
-         (!table_wants(reader, table) || same_columns(reader, table->schema, err))))
+    /* a table that nobody took in yet: the main thread looks for those by itself */
+    if (table == NULL)
         return true;
-    if (err->kind != ERR_INPUT)
+    if (!table_wants(reader, table)) {
+        /* An older shape than the lake has: the rows are there already, and a newer Relation
+         * follows. */
+        table->mapped = relation_map(table, message);
+        return true;
+    }
+    if (meet_relation(reader, table, message, err))
+        return true;
+    if (err->kind != ERR_INPUT && err->kind != ERR_COPY)
         return false;
-    if (table_wants(reader, table))
-        park(reader, table, err->msg);
+    give_up(reader, table, err->msg, err->kind == ERR_COPY);
     return true;
 }
 
@@ -371,10 +495,8 @@ reader_main(void *arg)
 {
     Reader *reader = arg;
 
-    if (!run_session(reader, &reader->error)) {
-        if (reader->error.kind == ERR_CANCELED)
-            reader->error.kind = ERR_NONE;
-    }
+    if (run_session(reader, &reader->error) || reader->error.kind == ERR_CANCELED)
+        reader->error.kind = ERR_NONE; /* one that was dealt with may be left in it */
     queue_close(reader->sealed);
     atomic_store(&reader->ended, true);
 
@@ -399,6 +521,13 @@ reader_start(const ReaderOptions *options)
     Reader *reader = xcalloc(1, sizeof *reader);
 
     reader->options = *options;
+    for (size_t i = 0; i < options->table_count; i++) {
+        PipeTable *table = options->tables[i];
+
+        schema_unref(table->reading);
+        table->reading = schema_ref(table->schema);
+        table->members_checked = false;
+    }
     reader->relations = relation_map_new(options->table_count, options->tables);
     reader->sealed = queue_new(EPOCHS_MAX);
     reader->empty = queue_new(EPOCHS_MAX);
@@ -455,14 +584,17 @@ reader_server_position(Reader *reader)
     return atomic_load(&reader->server);
 }
 
-/* An epoch that was not written: it will come again, but a table that was parked in it stays so. */
+/* An epoch that was not written: it will come again, but a table that was given up in it stays so. */
 static void
 drop_epoch(Epoch *epoch)
 {
     for (size_t i = 0; epoch != NULL && i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
         const ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
 
-        pipe_table_park(note->table, note->reason);
+        if (note->copy_again)
+            pipe_table_copy_again(note->table, note->reason);
+        else
+            pipe_table_park(note->table, note->reason);
     }
     epoch_free(epoch);
 }

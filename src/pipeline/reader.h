@@ -15,6 +15,7 @@
 typedef struct Reader Reader;
 
 typedef struct ReaderOptions {
+    const Config *config;
     const char *conninfo;
     const char *slot;
     const char *publication;

@@ -134,11 +134,13 @@ static void
 note_streamed(Pipeline *pl)
 {
     for (size_t i = 0; i < pl->table_count; i++) {
-        const char *name = pl->tables[i]->schema->qualified;
-        const StateTable *known = state_find_table(&pl->state, name);
+        StateTable *known = tables_state(pl, pl->tables[i]);
 
-        if (known != NULL && !pl->tables[i]->gap)
-            pl->state.tables[known - pl->state.tables].streamed = pl->state.acknowledged;
+        if (known == NULL)
+            continue;
+        known->copy_again = pl->tables[i]->copy_again;
+        if (!pl->tables[i]->gap)
+            known->streamed = pl->state.acknowledged;
     }
 }
 

@@ -1,7 +1,9 @@
 #include "pipeline/relation.h"
 
-#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "source/tables.h"
 
 struct RelationMap {
     size_t count;
@@ -58,49 +60,28 @@ relation_table(const RelationMap *map, uint32_t relid)
     return low < map->count && map->tables[low]->schema->relid == relid ? map->tables[low] : NULL;
 }
 
-/* A message column that the schema has under another type, or not at all, is a schema change;
- * typmod changes that keep the logical type (varchar(10) to varchar(20)) are none. */
+/* --- a message against the shape that we know ------------------------------------------------- */
+
+/* A type that is spelled otherwise but stored alike (varchar(10), varchar(20)) is no other type. */
 static bool
-find_column(const TableSchema *schema, const RelationColumn *column, int *out_index, Error *err)
+same_column_type(const SchemaColumn *known, const RelationColumn *column)
 {
-    int index = schema_find_column(schema, column->name);
-
-    if (index < 0)
-        return FAIL(
-            err, ERR_INPUT,
-            "column %.*s was added or renamed, which this version cannot follow\n" HINT_COPY_AGAIN,
-            STR_ARG(column->name));
-
-    const SchemaColumn *known = &schema->columns[index];
     bool decimal = known->field.type->kind == TYPE_DECIMAL;
 
-    if (known->type_oid != column->type_oid || (decimal && known->typmod != column->typmod))
-        return FAIL(err, ERR_INPUT,
-                    "column %.*s changed its type (it was %s), which this version cannot "
-                    "follow\n" HINT_COPY_AGAIN,
-                    STR_ARG(column->name), known->pg_type);
-    *out_index = index;
-    return true;
+    return known->type_oid == column->type_oid && (!decimal || known->typmod == column->typmod);
 }
 
+/* Whether the key is that of the schema. One that the user declared is not the server's, and FULL
+ * flags every column. */
 static bool
-same_identity(const TableSchema *schema, const Message *message, Error *err)
+same_key(const PipeTable *table, const Message *message, const int *map)
 {
-    if ((char) schema->identity == message->relation.identity)
-        return true;
-    return FAIL(err, ERR_INPUT,
-                "its replica identity changed, which this version cannot follow\n" HINT_COPY_AGAIN);
-}
-
-/* Another key under the same identity: rows would be looked for by columns that find others. A key
- * that the user declared is not the server's, and FULL flags every column. */
-static bool
-same_key(const PipeTable *table, const Message *message, const int *map, Error *err)
-{
-    const TableSchema *schema = table->schema;
+    const TableSchema *schema = table->reading;
     int flagged = 0;
     int found = 0;
 
+    if ((char) schema->identity != message->relation.identity)
+        return false;
     if (table->inserts_replace || schema->identity == IDENTITY_FULL)
         return true;
     for (int i = 0; i < message->relation.column_count; i++) {
@@ -110,36 +91,28 @@ same_key(const PipeTable *table, const Message *message, const int *map, Error *
         for (int k = 0; k < schema->key_count; k++)
             found += schema->key[k] == map[i];
     }
-    if (flagged == found && found == schema->key_count)
-        return true;
-    return FAIL(err, ERR_INPUT,
-                "its key changed, which this version cannot follow\n" HINT_COPY_AGAIN);
+    return flagged == found && found == schema->key_count;
+}
+
+static bool
+fill_map(const TableSchema *schema, const Message *message, int *map)
+{
+    for (int i = 0; i < message->relation.column_count; i++) {
+        map[i] = schema_find_column(schema, message->relation.columns[i].name);
+        if (map[i] < 0 ||
+            !same_column_type(&schema->columns[map[i]], &message->relation.columns[i]))
+            return false;
+    }
+    return message->relation.column_count == schema->column_count;
 }
 
 bool
-relation_map(PipeTable *table, const Message *message, Error *err)
+relation_map(PipeTable *table, const Message *message)
 {
-    const TableSchema *schema = table->schema;
     int count = message->relation.column_count;
-    int found = 0;
     int *map = xcalloc((size_t) count, sizeof *map);
 
-    for (int i = 0; i < count; i++) {
-        if (!find_column(schema, &message->relation.columns[i], &map[i], err)) {
-            free(map);
-            return false;
-        }
-        found++;
-    }
-    if (found != schema->column_count) {
-        free(map);
-        return FAIL(
-            err, ERR_INPUT,
-            "the stream has %d columns, the lake %d: a column was dropped, or the publication "
-            "lists columns, which this version cannot follow\n" HINT_COPY_AGAIN,
-            found, schema->column_count);
-    }
-    if (!same_identity(schema, message, err) || !same_key(table, message, map, err)) {
+    if (!fill_map(table->reading, message, map) || !same_key(table, message, map)) {
         free(map);
         return false;
     }
@@ -160,7 +133,7 @@ has_column(const PgResult *result, const SchemaColumn *column)
 }
 
 bool
-relation_same_columns(PgConn *conn, const TableSchema *schema, Error *err)
+relation_same_columns(PgConn *conn, const TableSchema *schema, bool *out_same, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     const char *sql = arena_printf(arena,
@@ -170,13 +143,266 @@ relation_same_columns(PgConn *conn, const TableSchema *schema, Error *err)
     PgResult result;
 
     TRY(pg_query(conn, arena, sql, 0, NULL, &result, err));
+    *out_same = true;
     if (result.rows == 0)
         return true; /* dropped meanwhile: what the stream still has of it is of the old one */
-    for (int i = 0; i < schema->column_count; i++)
-        if (!has_column(&result, &schema->columns[i]))
-            return FAIL(err, ERR_INPUT,
-                        "column %.*s was renamed, or dropped and added again, which this version "
-                        "cannot follow\n" HINT_COPY_AGAIN,
-                        STR_ARG(schema->columns[i].field.name));
+    for (int i = 0; i < schema->column_count && *out_same; i++)
+        *out_same = has_column(&result, &schema->columns[i]);
     return true;
+}
+
+/* --- a message's columns by attnum ------------------------------------------------------------ */
+
+/* What the matching knows. Both schemas have their columns in the order of attnum, and so has a
+ * Relation message (logicalrep_write_attrs in Postgres' proto.c goes through the tuple
+ * descriptor). */
+typedef struct Matching {
+    const TableSchema *before; /* older than the message, or as old */
+    const TableSchema *now;    /* newer, or as new */
+    const Message *message;
+    PgConn *catalog;
+    int *attnums; /* of the message's columns, as far as chosen */
+    int *found;   /* the first solution */
+    int solutions;
+    int steps;
+} Matching;
+
+enum { STEPS_MAX = 100000 };
+
+/* A column that both have lives on through the message's time. */
+static bool
+must_be_there(const Matching *m, int from, int below)
+{
+    for (int i = 0; i < m->before->column_count; i++) {
+        int attnum = m->before->columns[i].attnum;
+
+        if (attnum > from && attnum < below && schema_find_attnum(m->now, attnum) >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a schema's column may be the message's. Type OID 0: it is not known (any more). */
+static bool
+may_be(const SchemaColumn *known, const RelationColumn *column)
+{
+    return str_eq(known->field.name, column->name) &&
+           (known->type_oid == 0 || same_column_type(known, column));
+}
+
+/* Names first: the type may have changed between the two. */
+static void
+collect(const Matching *m, const RelationColumn *column, int *candidates, int *count)
+{
+    const TableSchema *sides[] = {m->before, m->now};
+
+    *count = 0;
+    for (int typed = 1; typed >= 0 && *count == 0; typed--)
+        for (int s = 0; s < 2; s++) {
+            int at = schema_find_column(sides[s], column->name);
+
+            if (at < 0 || (typed && !may_be(&sides[s]->columns[at], column)))
+                continue;
+            if (*count == 0 || candidates[0] != sides[s]->columns[at].attnum)
+                candidates[(*count)++] = sides[s]->columns[at].attnum;
+        }
+}
+
+/* Ascending attnums for columns from `i` on, by trying: there are at most two candidates each, and
+ * more than one only for names that moved. */
+static void
+match(Matching *m, int i, int last)
+{
+    int candidates[2];
+    int count;
+
+    if (m->solutions > 1 || m->steps++ > STEPS_MAX)
+        return;
+    if (i == m->message->relation.column_count) {
+        if (must_be_there(m, last, INT32_MAX))
+            return;
+        if (m->solutions++ == 0)
+            memcpy(m->found, m->attnums, (size_t) i * sizeof *m->found);
+        return;
+    }
+    collect(m, &m->message->relation.columns[i], candidates, &count);
+    for (int c = 0; c < count; c++) {
+        if (candidates[c] <= last || must_be_there(m, last, candidates[c]))
+            continue;
+        m->attnums[i] = candidates[c];
+        match(m, i + 1, candidates[c]);
+    }
+}
+
+/* --- the message's shape ---------------------------------------------------------------------- */
+
+/* The one of both sides that has the message's type, if any; its spelling, too, if one has it. */
+static const SchemaColumn *
+known_column(const Matching *m, int attnum, const RelationColumn *column)
+{
+    const TableSchema *sides[] = {m->now, m->before};
+    const SchemaColumn *known = NULL;
+
+    for (int s = 0; s < 2; s++) {
+        int at = schema_find_attnum(sides[s], attnum);
+
+        if (at < 0 || !same_column_type(&sides[s]->columns[at], column))
+            continue;
+        if (sides[s]->columns[at].typmod == column->typmod)
+            return &sides[s]->columns[at];
+        if (known == NULL)
+            known = &sides[s]->columns[at];
+    }
+    return known;
+}
+
+/* A type of the time between, or of a column that is gone by now: asked for. A shape that was read
+ * back from the lake knows types by their names only. */
+static bool
+ask_column(const Matching *m, int attnum, const RelationColumn *column, Arena *arena,
+           SchemaColumn *out_column, Error *err)
+{
+    int at = schema_find_attnum(m->before, attnum);
+    bool found;
+
+    TRY(source_column_type(m->catalog, arena, column->type_oid, column->typmod, out_column, &found,
+                           err));
+    if (!found)
+        return FAIL(err, ERR_COPY, "the type of column %.*s was dropped", STR_ARG(column->name));
+    if (at >= 0 && strcmp(m->before->columns[at].pg_type, out_column->pg_type) == 0)
+        out_column->field.type = type_copy(arena, m->before->columns[at].field.type);
+    out_column->attnum = attnum;
+    return true;
+}
+
+static bool
+shape_column(const Matching *m, int i, Arena *arena, SchemaColumn *out_column, Error *err)
+{
+    const RelationColumn *column = &m->message->relation.columns[i];
+    const SchemaColumn *known = known_column(m, m->found[i], column);
+
+    if (known != NULL)
+        *out_column = schema_copy_column(arena, known);
+    else
+        TRY(ask_column(m, m->found[i], column, arena, out_column, err));
+    out_column->field.name = arena_str(arena, column->name);
+    return true;
+}
+
+/* The key of `from`, by attnum, if the shape has its columns. */
+static bool
+take_key(TableSchema *shape, const TableSchema *from)
+{
+    for (int i = 0; i < from->key_count; i++) {
+        shape->key[i] = schema_find_attnum(shape, from->columns[from->key[i]].attnum);
+        if (shape->key[i] < 0)
+            return false;
+    }
+    shape->key_count = from->key_count;
+    shape->key_mode = from->key_mode;
+    return true;
+}
+
+static bool
+is_flagged_key(const Message *message, const TableSchema *shape)
+{
+    int flagged = 0;
+
+    for (int i = 0; i < message->relation.column_count; i++)
+        flagged += message->relation.columns[i].is_key;
+    if (shape->key_mode != KEY_COLUMNS || shape->key_count != flagged)
+        return false;
+    for (int i = 0; i < shape->key_count; i++)
+        if (!message->relation.columns[shape->key[i]].is_key)
+            return false;
+    return true;
+}
+
+/* The columns that the message flags; in the order of a key that we know when it is that one, since
+ * the order is part of what the key index hashes. */
+static void
+take_flagged_key(TableSchema *shape, const Matching *m)
+{
+    if ((take_key(shape, m->before) && is_flagged_key(m->message, shape)) ||
+        (take_key(shape, m->now) && is_flagged_key(m->message, shape)))
+        return;
+    shape->key_count = 0;
+    for (int i = 0; i < m->message->relation.column_count; i++)
+        if (m->message->relation.columns[i].is_key)
+            shape->key[shape->key_count++] = i;
+    shape->key_mode = shape->key_count > 0 ? KEY_COLUMNS : KEY_NONE;
+}
+
+static bool
+shape_key(TableSchema *shape, const Matching *m, bool declared, Error *err)
+{
+    shape->identity = (ReplicaIdentity) m->message->relation.identity;
+    if (declared || shape->identity == IDENTITY_FULL) {
+        /* the message does not tell which key: what both ends agree on holds in between, too */
+        const TableSchema *known =
+            declared || m->now->identity == IDENTITY_FULL ? m->now : m->before;
+
+        if (take_key(shape, known))
+            return true;
+        return FAIL(err, ERR_COPY, "a column of its key was dropped");
+    }
+    if (shape->identity == IDENTITY_NOTHING) {
+        shape->key_mode = KEY_NONE;
+        return true;
+    }
+    take_flagged_key(shape, m);
+    return true;
+}
+
+static bool
+build_shape(const Matching *m, bool declared, TableSchema **out_shape, Error *err)
+{
+    int count = m->message->relation.column_count;
+    Arena *arena;
+    TableSchema *shape = schema_new(&arena);
+    bool done = true;
+
+    shape->relid = m->before->relid;
+    shape->schema_name = arena_str(arena, m->before->schema_name);
+    shape->table_name = arena_str(arena, m->before->table_name);
+    shape->qualified = arena_strdup(arena, m->before->qualified);
+    shape->columns = ARENA_ARRAY(arena, SchemaColumn, (size_t) count);
+    shape->key = ARENA_ARRAY(arena, int, (size_t) count);
+    shape->column_count = count;
+    for (int i = 0; i < count && done; i++)
+        done = shape_column(m, i, arena, &shape->columns[i], err);
+    done = done && shape_key(shape, m, declared, err);
+    if (!done) {
+        schema_unref(shape);
+        return false;
+    }
+    schema_assign_ids(shape);
+    *out_shape = shape;
+    return true;
+}
+
+bool
+relation_shape(PgConn *catalog, const PipeTable *table, const TableSchema *now,
+               const Message *message, TableSchema **out_shape, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    size_t count = (size_t) message->relation.column_count;
+    Matching m = {
+        .before = table->reading,
+        .now = now,
+        .message = message,
+        .catalog = catalog,
+        .attnums = ARENA_ARRAY(arena, int, count),
+        .found = ARENA_ARRAY(arena, int, count),
+    };
+
+    match(&m, 0, 0);
+    if (m.solutions == 0)
+        return FAIL(err, ERR_COPY,
+                    "its columns changed in several steps, which cannot be told apart");
+    if (m.solutions > 1)
+        return FAIL(err, ERR_COPY,
+                    "columns were dropped and added again under their names, and it cannot be told "
+                    "when");
+    return build_shape(&m, table->inserts_replace, out_shape, err);
 }

@@ -13,14 +13,22 @@ RelationMap *relation_map_new(size_t count, PipeTable *const *tables);
 void relation_map_free(RelationMap *map);
 PipeTable *relation_table(const RelationMap *map, uint32_t relid); /* NULL: not ours */
 
-/* Fit the message's columns to table->schema: fills column_map. False with a reason (ERR_INPUT)
- * when the table has another shape than its schema: names, types or key changed. */
-bool relation_map(PipeTable *table, const Message *message, Error *err) WARN_UNUSED;
+/* Whether the message has the columns and the key of table->reading, by name and type: then its
+ * column_map is filled. */
+bool relation_map(PipeTable *table, const Message *message);
 
-/* Whether the columns are still those of the schema by attnum: a Relation message does not have it,
- * and two columns that swapped names, or one dropped and added again, look alike without. Asks the
- * catalog as it is now, which may be newer than the stream: then the table stops earlier than it
- * had to. False with ERR_INPUT: other columns; ERR_TRANSIENT: the question could not be asked. */
-bool relation_same_columns(PgConn *conn, const TableSchema *schema, Error *err) WARN_UNUSED;
+/* Whether the columns of a schema are those of the catalog as it is now, by attnum: a Relation
+ * message does not have it, and two columns that swapped names, or one dropped and added again,
+ * look alike without. One small query. */
+bool relation_same_columns(PgConn *conn, const TableSchema *schema, bool *out_same,
+                           Error *err) WARN_UNUSED;
+
+/* The shape that the message describes, its columns told apart by attnum: between the shape that
+ * the stream had last (table->reading) and that of the catalog now, which may have gone on since.
+ * Names that both agree on are sure; others are placed by the order of attnums. A type that
+ * neither has any more is asked for. *out_shape is a new reference. ERR_COPY: it cannot be told, so
+ * the rows must be copied again. */
+bool relation_shape(PgConn *catalog, const PipeTable *table, const TableSchema *now,
+                    const Message *message, TableSchema **out_shape, Error *err) WARN_UNUSED;
 
 #endif

@@ -1,7 +1,10 @@
 #include "pipeline/state.h"
 
-#include <jansson.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "base/json_writer.h"
 
@@ -17,6 +20,15 @@ put_text(JsonWriter *json, const char *key, const char *text)
 {
     jw_key(json, key);
     jw_cstr(json, text);
+}
+
+static void
+put_mark(JsonWriter *json, const char *key, uint64_t mark)
+{
+    char text[17];
+
+    snprintf(text, sizeof text, "%016" PRIx64, mark);
+    put_text(json, key, text);
 }
 
 void
@@ -48,7 +60,13 @@ state_write(const PipelineState *state, Buf *out)
         jw_int(&json, state->tables[i].oid);
         put_text(&json, "source", state->tables[i].source);
         put_text(&json, "lake", state->tables[i].lake);
+        put_text(&json, "schema", state->tables[i].schema_name);
+        put_text(&json, "table", state->tables[i].table_name);
         put_position(&json, "streamed", state->tables[i].streamed);
+        put_mark(&json, "files_mark", state->tables[i].files_mark);
+        put_mark(&json, "columns_mark", state->tables[i].columns_mark);
+        jw_key(&json, "copy_again");
+        jw_bool(&json, state->tables[i].copy_again);
         jw_end(&json);
     }
     jw_end(&json);
@@ -85,6 +103,14 @@ get_position(json_t *object, const char *key, Position *out_position, Error *err
     return true;
 }
 
+static uint64_t
+get_mark(json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text == NULL ? 0 : strtoull(text, NULL, 16);
+}
+
 static bool
 get_tables(Arena *arena, json_t *root, PipelineState *state, Error *err)
 {
@@ -98,7 +124,12 @@ get_tables(Arena *arena, json_t *root, PipelineState *state, Error *err)
         state->tables[i].oid = (uint32_t) json_integer_value(json_object_get(table, "oid"));
         TRY(get_text(arena, table, "source", &state->tables[i].source, err));
         TRY(get_text(arena, table, "lake", &state->tables[i].lake, err));
+        TRY(get_text(arena, table, "schema", &state->tables[i].schema_name, err));
+        TRY(get_text(arena, table, "table", &state->tables[i].table_name, err));
         TRY(get_position(table, "streamed", &state->tables[i].streamed, err));
+        state->tables[i].files_mark = get_mark(table, "files_mark");
+        state->tables[i].columns_mark = get_mark(table, "columns_mark");
+        state->tables[i].copy_again = json_is_true(json_object_get(table, "copy_again"));
     }
     return true;
 }
@@ -133,7 +164,7 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
     return true;
 }
 
-const StateTable *
+StateTable *
 state_find_table(const PipelineState *state, const char *source)
 {
     for (size_t i = 0; i < state->table_count; i++)
@@ -142,19 +173,30 @@ state_find_table(const PipelineState *state, const char *source)
     return NULL;
 }
 
+StateTable *
+state_find_oid(const PipelineState *state, uint32_t oid)
+{
+    for (size_t i = 0; i < state->table_count; i++)
+        if (state->tables[i].oid == oid)
+            return &state->tables[i];
+    return NULL;
+}
+
 void
 state_set_table(Arena *arena, PipelineState *state, const StateTable *table)
 {
-    StateTable copy = {.oid = table->oid,
-                       .source = arena_strdup(arena, table->source),
-                       .lake = arena_strdup(arena, table->lake),
-                       .streamed = table->streamed};
+    StateTable copy = *table;
+    StateTable *place = state_find_oid(state, table->oid);
 
-    for (size_t i = 0; i < state->table_count; i++) {
-        if (strcmp(state->tables[i].source, table->source) == 0) {
-            state->tables[i] = copy;
-            return;
-        }
+    copy.source = arena_strdup(arena, table->source);
+    copy.lake = arena_strdup(arena, table->lake);
+    copy.schema_name = arena_strdup(arena, table->schema_name);
+    copy.table_name = arena_strdup(arena, table->table_name);
+    if (place == NULL)
+        place = state_find_table(state, table->source);
+    if (place != NULL) {
+        *place = copy;
+        return;
     }
 
     StateTable *tables = ARENA_ARRAY(arena, StateTable, state->table_count + 1);

@@ -16,7 +16,12 @@ typedef struct StateTable {
     uint32_t oid;
     const char *source; /* "public.orders" at the time of the copy */
     const char *lake;
+    const char *schema_name; /* of the source, when it was taken in: names the lake's table */
+    const char *table_name;
     Position streamed; /* the slot was told at most this while the table was with us */
+    uint64_t files_mark; /* see SourceTable */
+    uint64_t columns_mark;
+    bool copy_again; /* its rows are to be replaced by a new copy */
 } StateTable;
 
 typedef enum SlotPhase {
@@ -44,9 +49,10 @@ typedef struct PipelineState {
 bool state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err) WARN_UNUSED;
 void state_write(const PipelineState *state, Buf *out);
 
-/* NULL when the state does not know the table. */
-const StateTable *state_find_table(const PipelineState *state, const char *source);
-/* Add or replace by source name. */
+/* NULL when the state does not know the table. By oid: it may have been renamed. */
+StateTable *state_find_table(const PipelineState *state, const char *source);
+StateTable *state_find_oid(const PipelineState *state, uint32_t oid);
+/* Add or replace: by oid, else by source name. */
 void state_set_table(Arena *arena, PipelineState *state, const StateTable *table);
 
 #endif

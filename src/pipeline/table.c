@@ -25,6 +25,7 @@ pipe_table_new(const TableSchema *schema)
     PipeTable *table = xcalloc(1, sizeof *table);
 
     table->schema = schema_ref(schema);
+    table->reading = schema_ref(schema);
     atomic_init(&table->state, TABLE_WAITING);
     return table;
 }
@@ -36,6 +37,8 @@ pipe_table_free(PipeTable *table)
         return;
     batch_free(table->filling);
     schema_unref(table->schema);
+    schema_unref(table->reading);
+    schema_unref(table->due);
     free(table->column_map);
     free(table->error);
     free(table);
@@ -48,6 +51,47 @@ pipe_table_park(PipeTable *table, const char *reason)
     table->error = xstrdup(reason);
     atomic_store(&table->state, TABLE_PARKED);
     log_error("parked", LOG_STR("table", table->schema->qualified), LOG_STR("reason", reason));
+}
+
+void
+pipe_table_copy_again(PipeTable *table, const char *reason)
+{
+    free(table->error);
+    table->error = NULL;
+    table->copy_again = true;
+    table->gap = false;
+    table->hold = POSITION_NONE;
+    atomic_store(&table->state, TABLE_WAITING);
+    log_warn("to be copied again", LOG_STR("table", table->schema->qualified),
+             LOG_STR("reason", reason));
+}
+
+bool
+pipe_table_needs_copy(const PipeTable *table)
+{
+    return table->copy_again || table->sink_table == NULL ||
+           table->sink_table->position == POSITION_NONE;
+}
+
+void
+pipe_table_set_schema(PipeTable *table, const TableSchema *schema)
+{
+    const TableSchema *old = table->schema;
+
+    table->schema = schema_ref(schema);
+    schema_unref(old);
+    if (table->due != NULL && schema_same_shape(table->due, schema))
+        pipe_table_set_due(table, NULL, POSITION_NONE);
+}
+
+void
+pipe_table_set_due(PipeTable *table, const TableSchema *now, Position at)
+{
+    const TableSchema *old = table->due;
+
+    table->due = now == NULL ? NULL : schema_ref(now);
+    table->due_at = at;
+    schema_unref(old);
 }
 
 Epoch *

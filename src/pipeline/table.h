@@ -4,6 +4,9 @@
  *         \          \           \
  *          +----------+-----------+--> parked (reason in `error`; its position holds)
  *
+ * A table whose rows must be copied again goes from streaming (or parked) to waiting; the lake shows
+ * its old rows until the copy is complete.
+ *
  * Who owns what: the reader thread fills batches and moves `done`; the main thread owns everything
  * else. `state` is read by both. Tables join and leave only while no reader runs. */
 #ifndef PIPELINE_TABLE_H
@@ -24,8 +27,11 @@ typedef enum TableState {
 const char *table_state_name(TableState state); /* as in status --json */
 
 typedef struct PipeTable {
-    const TableSchema *schema; /* holds a reference */
+    const TableSchema *schema; /* of what was committed last; holds a reference */
     SinkTable *sink_table;     /* NULL: could not be attached (parked) */
+    const TableSchema *due;    /* what the catalog said, if other; holds a reference */
+    Position due_at;           /* the stream has to be here to know that it holds */
+    bool copy_again;           /* its rows are to be replaced by a new copy */
     _Atomic TableState state;
     Position hold;        /* parked before it could be attached: the slot stays here */
     bool gap;             /* changes of it are missing: only a new copy mends it */
@@ -33,9 +39,12 @@ typedef struct PipeTable {
     bool inserts_replace; /* a key declared by the user: inserts may meet rows */
 
     /* reader thread */
+    const TableSchema *reading; /* as of the stream; holds a reference */
     Position done;   /* transactions at or before it are in the lake */
     int *column_map; /* datum of the Relation message -> column of schema, or -1 */
     int column_map_count;
+    int misfits; /* Relation messages in a row that a new copy was wanted for, without a change */
+    bool members_checked; /* of composite types, in this session */
     bool mapped; /* column_map fits the Relation message of this session */
     Batch *filling;
 
@@ -51,8 +60,16 @@ PipeTable *pipe_table_new(const TableSchema *schema);
 void pipe_table_free(PipeTable *table); /* NULL is fine */
 /* The table stops here; `reason` is an error message. Main thread. */
 void pipe_table_park(PipeTable *table, const char *reason);
+/* The table waits for a new copy of its rows, which will replace those of the lake. Main thread. */
+void pipe_table_copy_again(PipeTable *table, const char *reason);
+/* Its rows in the lake are not all there, or are to be replaced. */
+bool pipe_table_needs_copy(const PipeTable *table);
+/* schema := the shape, and nothing is due any more if it is that. Main thread. */
+void pipe_table_set_schema(PipeTable *table, const TableSchema *schema);
+/* The catalog has another shape than `schema`, as of the position. Main thread. */
+void pipe_table_set_due(PipeTable *table, const TableSchema *now, Position at);
 
-/* The changes of one table in an epoch. */
+/* The changes of one table, under one schema, in an epoch. In the order of the stream. */
 typedef struct EpochPart {
     PipeTable *table;
     Batch *batch; /* owned by the epoch */
@@ -62,19 +79,20 @@ typedef struct EpochPart {
  * transaction (or an epoch) that outgrows the memory comes in several pieces, of which only the
  * last is final: the others are written to data files that no snapshot names yet. */
 typedef struct Epoch {
-    Buf parts; /* EpochPart, one per table touched */
+    Buf parts; /* EpochPart, one per table touched, more when its shape changed */
     bool final;
     Position position;      /* final: end LSN of its last commit record */
     int64_t commit_time_us; /* of that commit */
     int64_t changes;
     size_t bytes;
-    /* A table that the reader had to give up, parked by the main thread when it sees the epoch. */
+    /* Tables that the reader had to give up, dealt with by the main thread when it sees the epoch. */
     Buf parked; /* ParkNote */
 } Epoch;
 
 typedef struct ParkNote {
     PipeTable *table;
-    char *reason; /* owned */
+    bool copy_again; /* not parked: its rows have to be copied again */
+    char *reason;    /* owned */
 } ParkNote;
 
 Epoch *epoch_new(void);

@@ -8,26 +8,30 @@
 
 /* --- one table ------------------------------------------------------------------------------- */
 
+StateTable *
+tables_state(const Pipeline *pl, const PipeTable *table)
+{
+    StateTable *known = state_find_oid(&pl->state, table->schema->relid);
+
+    return known != NULL ? known : state_find_table(&pl->state, table->schema->qualified);
+}
+
 /* The same name under another oid is another table: the lake's rows are not its past. */
 static bool
-same_table(Pipeline *pl, const TableSchema *schema, Error *err)
+same_table(const PipeTable *table, const StateTable *known, Error *err)
 {
-    const StateTable *known = state_find_table(&pl->state, schema->qualified);
-
-    if (known == NULL || known->oid == schema->relid)
+    if (known == NULL || known->oid == table->schema->relid)
         return true;
     return FAIL(err, ERR_INPUT,
                 "the table was dropped and made again (oid %u is now %u); the lake has the old "
                 "one\n" HINT_COPY_AGAIN,
-                known->oid, schema->relid);
+                known->oid, table->schema->relid);
 }
 
 /* Rows from before the slot began: what happened between the two is unknown. */
 static bool
-no_gap(const Pipeline *pl, const char *source, const SinkTable *table, Error *err)
+no_gap(const Pipeline *pl, const StateTable *known, const SinkTable *table, Error *err)
 {
-    const StateTable *known = state_find_table(&pl->state, source);
-
     if (known != NULL && known->streamed == POSITION_NONE)
         return FAIL(err, ERR_INPUT,
                     "the table was not published for a while: changes of that time are "
@@ -45,28 +49,70 @@ no_gap(const Pipeline *pl, const char *source, const SinkTable *table, Error *er
                 POSITION_TEXT(table->position), POSITION_TEXT(pl->state.consistent_point));
 }
 
-static bool
-attach(Pipeline *pl, PipeTable *table, Error *err)
+/* A table that was renamed keeps its lake table: it is the same by oid. */
+bool
+tables_open(Pipeline *pl, PipeTable *table, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     const TableSchema *schema = table->schema;
-    TableRule rule = config_table_rule(pl->config, arena, schema->schema_name, schema->table_name);
+    const StateTable *known = tables_state(pl, table);
+    SourceName name = {.schema_name = schema->schema_name, .table_name = schema->table_name};
+    TableRule rule = config_table_rule(pl->config, arena, name.schema_name, name.table_name);
 
+    if (known != NULL) {
+        name.schema_name = str_of(known->schema_name);
+        name.table_name = str_of(known->table_name);
+        if (strcmp(known->source, schema->qualified) != 0)
+            log_info("renamed in the source, keeps its name in the lake",
+                     LOG_STR("table", schema->qualified), LOG_STR("lake", known->lake));
+    }
     table->inserts_replace = rule.key.count > 0;
-    TRY(sink_attach(pl->sink, schema, &table->sink_table, err));
-    if (table->sink_table->position != POSITION_NONE) {
-        TRY(same_table(pl, schema, err));
-        table->gap = !no_gap(pl, schema->qualified, table->sink_table, err);
+    return sink_attach(pl->sink, schema, &name, &table->sink_table, err);
+}
+
+/* The state's entry, with what is not known yet. */
+static void
+remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
+{
+    const StateTable *known = tables_state(pl, table);
+    const TableSchema *schema = table->schema;
+    StateTable entry = {
+        .schema_name = arena_str(pl->state_arena, schema->schema_name).ptr,
+        .table_name = arena_str(pl->state_arena, schema->table_name).ptr,
+        .files_mark = source->files_mark,
+        .columns_mark = source->columns_mark,
+    };
+
+    if (known != NULL)
+        entry = *known;
+    entry.oid = schema->relid;
+    entry.source = schema->qualified;
+    entry.lake = table->sink_table->lake_name;
+    entry.streamed = pl->state.acknowledged;
+    entry.copy_again = table->copy_again;
+    state_set_table(pl->state_arena, &pl->state, &entry);
+}
+
+static bool
+attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
+{
+    const StateTable *known = tables_state(pl, table);
+
+    table->copy_again = known != NULL && known->copy_again;
+    TRY(tables_open(pl, table, err));
+
+    bool copied = table->sink_table->position != POSITION_NONE && !table->copy_again;
+
+    if (copied) {
+        TRY(same_table(table, known, err));
+        table->gap = !no_gap(pl, known, table->sink_table, err);
         if (table->gap)
             return false;
-    }
-    state_set_table(pl->state_arena, &pl->state,
-                    &(StateTable){.oid = schema->relid,
-                                  .source = schema->qualified,
-                                  .lake = table->sink_table->lake_name,
-                                  .streamed = pl->state.acknowledged});
-    if (table->sink_table->position != POSITION_NONE)
         atomic_store(&table->state, TABLE_STREAMING);
+    }
+    remember(pl, table, source);
+    if (copied && table->sink_table->source == NULL)
+        pipe_table_set_schema(table, table->sink_table->schema);
     return true;
 }
 
@@ -82,12 +128,12 @@ add_table(Pipeline *pl, const SourceTable *source, Error *err)
         pipe_table_park(table, source->problem);
         return true;
     }
-    if (attach(pl, table, err))
+    if (attach(pl, table, source, err))
         return true;
     if (err->kind != ERR_INPUT)
         return false;
     /* alone; the others go on, and the slot keeps what it will need when its cause is mended */
-    if (state_find_table(&pl->state, source->schema->qualified) != NULL)
+    if (tables_state(pl, table) != NULL)
         table->hold = pl->state.acknowledged;
     pipe_table_park(table, err->msg);
     return true;
@@ -110,10 +156,10 @@ static void
 note_unpublished(Pipeline *pl, const SourceTables *tables)
 {
     for (int i = 0; i < tables->count; i++) {
-        const StateTable *known = state_find_table(&pl->state, tables->items[i].qualified);
+        StateTable *known = state_find_oid(&pl->state, tables->items[i].relid);
 
         if (known != NULL && tables->items[i].schema != NULL && !tables->items[i].published)
-            pl->state.tables[known - pl->state.tables].streamed = POSITION_NONE;
+            known->streamed = POSITION_NONE;
     }
 }
 
@@ -154,6 +200,9 @@ tables_publish(Pipeline *pl, Error *err)
     arena_reset(pl->source_arena);
     pl->source = (SourceTables){0};
     TRY(source_tables_load(pl->conn, pl->source_arena, &read, &pl->source, err));
+    TRY(tables_position(pl, &pl->source_at, err));
+    if (pl->options->once) /* it does not read on to where the catalog was read */
+        pl->source_at = pl->stop_at;
     return publish(pl, pl->source_arena, &pl->source, err);
 }
 
@@ -169,6 +218,7 @@ tables_attach(Pipeline *pl, Error *err)
         if (table->schema != NULL && table->published && !is_known(pl, table->relid))
             TRY(add_table(pl, table, err));
     }
+    shapes_compare(pl, &pl->source, pl->source_at);
     if (pl->table_count == 0)
         log_warn("no table to replicate", LOG_STR("hint", "see source.tables and walberg check"));
     return pl->table_count == before || pipeline_write_state(pl, err);
@@ -192,13 +242,29 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
     PgResult result;
 
     TRY(pg_query(pl->conn, arena,
-                 "SELECT count(*) || ' ' || coalesce(max(oid::int8), 0) FROM pg_catalog.pg_class "
-                 "WHERE relkind IN ('r', 'p') AND relpersistence = 'p'",
+                 "SELECT count(*) || ' ' || coalesce(max(oid::int8), 0) || ' ' ||"
+                 " coalesce(sum(relfilenode::int8), 0) || ' ' ||"
+                 " (SELECT sum(xmin::text::int8) FROM pg_catalog.pg_attribute"
+                 "  WHERE attrelid >= 16384)"
+                 " FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p') AND relpersistence = 'p'",
                  0, NULL, &result, err));
     *out_changed = !str_eq(pg_value(&result, 0, 0), pl->relations_seen);
     if (*out_changed)
         pl->relations_seen = arena_str(pl->arena, pg_value(&result, 0, 0));
     return true;
+}
+
+bool
+tables_position(Pipeline *pl, Position *out_position, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PgResult result;
+
+    TRY(pg_query(pl->conn, arena,
+                 "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
+                 " ELSE pg_current_wal_insert_lsn() END",
+                 0, NULL, &result, err));
+    return position_parse(pg_value(&result, 0, 0), out_position, err);
 }
 
 /* Readers hold pointers to the list of tables, so it grows only between two sessions: here it is
@@ -209,6 +275,7 @@ look(Pipeline *pl, Error *err)
     AUTO_ARENA Arena *arena = arena_new();
     TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
     SourceTables tables = {0};
+    Position at;
     bool changed;
 
     TRY(recover_connection(pl, err));
@@ -219,8 +286,13 @@ look(Pipeline *pl, Error *err)
     for (int i = 0; i < tables.count; i++)
         if (tables.items[i].schema != NULL && !is_known(pl, tables.items[i].relid))
             pl->new_tables = pl->restart = true;
+
+    bool done = tables_position(pl, &at, err);
+
+    if (done)
+        shapes_compare(pl, &tables, at);
     source_tables_done(&tables);
-    return true;
+    return done;
 }
 
 bool

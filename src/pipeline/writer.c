@@ -14,17 +14,49 @@ sink_retry(const Pipeline *pl)
     return retry_begin(pl->cancel, pl->stop, pl->options->once ? GIVE_UP_ONCE_MS : 0);
 }
 
-/* A table that cannot go on is parked alone: what it was sent is dropped, its position holds. */
+/* What the table was sent since its last commit is dropped; its position holds. */
 static bool
-park_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+drop_pending(Pipeline *pl, PipeTable *table, Error *err)
 {
     Retry retry = sink_retry(pl);
 
-    pipe_table_park(table, reason);
     while (!sink_abandon(pl->sink, table->sink_table, err)) {
         if (err->kind == ERR_INPUT) /* its lake table is broken: nothing can be committed to it */
             return true;
-        if (!retry_again(&retry, "cannot reload a parked table", err))
+        if (!retry_again(&retry, "cannot reload a table", err))
+            return false;
+    }
+    return true;
+}
+
+/* A table that cannot go on is parked alone. */
+static bool
+park_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+{
+    pipe_table_park(table, reason);
+    return drop_pending(pl, table, err);
+}
+
+/* Its copy begins with the next session of the stream. */
+bool
+writer_copy_again(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+{
+    pipe_table_copy_again(table, reason);
+    pl->restart = true;
+    return table->sink_table == NULL || drop_pending(pl, table, err);
+}
+
+bool
+writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *err)
+{
+    Retry retry = sink_retry(pl);
+
+    while (!sink_evolve(pl->sink, table->sink_table, shape, err)) {
+        if (err->kind == ERR_COPY)
+            return writer_copy_again(pl, table, err->msg, err);
+        if (err->kind == ERR_INPUT)
+            return park_table(pl, table, err->msg, err);
+        if (!retry_again(&retry, "cannot change columns", err))
             return false;
     }
     return true;
@@ -34,10 +66,14 @@ static bool
 write_part(Pipeline *pl, const EpochPart *part, Error *err)
 {
     Retry retry = sink_retry(pl);
+    PipeTable *table = part->table;
 
-    while (!sink_write(pl->sink, part->table->sink_table, part->batch, err)) {
+    TRY(writer_evolve(pl, table, part->batch->schema, err));
+    if (atomic_load(&table->state) != TABLE_STREAMING)
+        return true;
+    while (!sink_write(pl->sink, table->sink_table, part->batch, err)) {
         if (err->kind == ERR_INPUT)
-            return park_table(pl, part->table, err->msg, err);
+            return park_table(pl, table, err->msg, err);
         if (!retry_again(&retry, "cannot write", err))
             return false;
     }
@@ -57,6 +93,8 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
         if (!retry_again(&retry, "cannot commit", err))
             return false;
     }
+    if (table->sink_table->source != NULL && table->sink_table->source != table->schema)
+        pipe_table_set_schema(table, table->sink_table->source);
     if (table->sink_table->position != before)
         log_info("committed", LOG_STR("table", table->schema->qualified),
                  LOG_STR("position", POSITION_TEXT(epoch->position)),
@@ -96,7 +134,8 @@ writer_epoch(Pipeline *pl, Epoch *epoch, Error *err)
     for (size_t i = 0; i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
         ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
 
-        TRY(park_table(pl, note->table, note->reason, err));
+        TRY(note->copy_again ? writer_copy_again(pl, note->table, note->reason, err)
+                             : park_table(pl, note->table, note->reason, err));
     }
     for (size_t i = 0; i < BUF_COUNT(&epoch->parts, EpochPart); i++) {
         const EpochPart *part = &BUF_AT(&epoch->parts, EpochPart, i);

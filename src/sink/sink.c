@@ -25,10 +25,29 @@ sink_close(Sink *sink)
 }
 
 bool
-sink_attach(Sink *sink, const TableSchema *schema, SinkTable **out_table, Error *err)
+sink_attach(Sink *sink, const TableSchema *schema, const SourceName *name, SinkTable **out_table,
+            Error *err)
 {
-    if (!sink->ops->attach(sink, schema, out_table, err))
+    SourceName own = {.schema_name = schema->schema_name, .table_name = schema->table_name};
+
+    if (!sink->ops->attach(sink, schema, name == NULL ? &own : name, out_table, err))
         return WRAP(err, "%s: table %s", sink->ops->name, schema->qualified);
+    return true;
+}
+
+bool
+sink_evolve(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err)
+{
+    if (!sink->ops->evolve(sink, table, schema, err))
+        return WRAP(err, "%s: columns of %s", sink->ops->name, table->lake_name);
+    return true;
+}
+
+bool
+sink_replace(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err)
+{
+    if (!sink->ops->replace(sink, table, schema, err))
+        return WRAP(err, "%s: columns of %s", sink->ops->name, table->lake_name);
     return true;
 }
 

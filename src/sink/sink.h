@@ -37,6 +37,8 @@ enum { PATCH_BYTES_UNKNOWN = 64 << 10 };
 
 typedef struct SinkTable {
     const TableSchema *schema; /* with the sink's field ids; holds a reference */
+    const TableSchema *source; /* the source's shape that it fits (reference); NULL: the lake has
+                                  another shape, schema tells it as well as it can */
     Position position;         /* of the last commit; POSITION_NONE: the copy is not complete */
     int64_t rows;              /* live rows, as of the last commit */
     int64_t last_commit_us;    /* since 1970, 0: never */
@@ -59,10 +61,19 @@ typedef struct SinkOptions {
     Cancel *cancel;
 } SinkOptions;
 
+/* The names that a table had in the source when it was taken in: they name it in the lake. */
+typedef struct SourceName {
+    Str schema_name;
+    Str table_name;
+} SourceName;
+
 typedef struct SinkOps {
     const char *name;
     bool (*open)(const SinkOptions *options, Sink **out_sink, Error *err);
-    bool (*attach)(Sink *sink, const TableSchema *schema, SinkTable **out_table, Error *err);
+    bool (*attach)(Sink *sink, const TableSchema *schema, const SourceName *name,
+                   SinkTable **out_table, Error *err);
+    bool (*evolve)(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err);
+    bool (*replace)(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err);
     bool (*write)(Sink *sink, SinkTable *table, Batch *batch, Error *err);
     bool (*commit)(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
                    Error *err);
@@ -81,10 +92,17 @@ struct Sink {
 bool sink_open(const SinkOptions *options, Sink **out_sink, Error *err) WARN_UNUSED;
 void sink_close(Sink *sink); /* NULL is fine; frees the tables too */
 
-/* Make or find the table. The sink owns *out_table. ERR_INPUT: the lake table is somebody else's,
- * or its shape is not the source's. */
-bool sink_attach(Sink *sink, const TableSchema *schema, SinkTable **out_table,
-                 Error *err) WARN_UNUSED;
+/* Make or find the table. `name` NULL: that of the schema. The sink owns *out_table. ERR_INPUT: the lake table is somebody else's.
+ * Another shape than the source's is no error: see SinkTable.source, sink_evolve(). */
+bool sink_attach(Sink *sink, const TableSchema *schema, const SourceName *name,
+                 SinkTable **out_table, Error *err) WARN_UNUSED;
+/* What is written from now on has this shape; visible with the next commit, together with what was
+ * written before in the old one. ERR_COPY: the lake's rows cannot take it. Does nothing when the
+ * table has it already. */
+bool sink_evolve(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err) WARN_UNUSED;
+/* All rows are about to be bulk-loaded anew, in this shape: bulk_commit() replaces what the table
+ * had, and until then it stays visible. abandon() takes it back. */
+bool sink_replace(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err) WARN_UNUSED;
 bool sink_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
 /* Make what the table was sent visible. Without anything written it does nothing. */
 bool sink_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "source/keys.h"
 #include "source/tables_sql.h"
 #include "source/types.h"
@@ -123,6 +124,7 @@ table_from_row(Load *load, int row)
         .owned = pg_value_bool(r, row, REL_OWNED),
         .readable = pg_value_bool(r, row, REL_READABLE),
         .excluded = why_excluded(load->arena, r, row),
+        .files_mark = (uint64_t) pg_value_int(r, row, REL_FILENODE),
         .pages = pg_value_int(r, row, REL_PAGES),
         .rows_estimate = pg_value_int(r, row, REL_ROWS),
     };
@@ -156,6 +158,14 @@ find_table(const SourceTable *tables, int count, uint32_t relid)
     return bsearch(&key, tables, (size_t) count, sizeof key, compare_relid);
 }
 
+static uint64_t
+mix(uint64_t mark, int64_t value)
+{
+    const uint64_t both[2] = {mark, (uint64_t) value};
+
+    return hash128(both, sizeof both, 0).low;
+}
+
 /* Partitions that hold rows, to their roots. A first pass counts, a second fills. */
 static void
 link_leaves(Load *load, bool fill)
@@ -186,6 +196,7 @@ link_leaves(Load *load, bool fill)
             .kind = pg_value(r, row, REL_KIND).ptr[0],
         };
         root->pages += pg_value_int(r, row, REL_PAGES);
+        root->files_mark = mix(root->files_mark, pg_value_int(r, row, REL_FILENODE));
         if (str_eq(pg_value(r, row, REL_PERSISTENCE), STR("u")))
             root->warning = "a partition is unlogged: its changes do not arrive";
         if (str_eq(pg_value(r, row, REL_KIND), STR("f")))
@@ -409,6 +420,7 @@ build_column(const Load *load, int row, Arena *arena, bool *out_as_text)
         .typmod = typmod,
         .pg_type = arena_str(arena, pg_value(c, row, COL_TYPE_NAME)).ptr,
         .not_null = pg_value_bool(c, row, COL_NOT_NULL),
+        .filled = pg_value_bool(c, row, COL_FILLED),
     };
 }
 
@@ -431,6 +443,9 @@ set_columns(Load *load, SourceTable *table, const char *column_list, TableSchema
     for (int row = from; row < to; row++) {
         const char *reason = why_missing(c, row, column_list);
         bool as_text;
+
+        table->columns_mark = mix(table->columns_mark, pg_value_int(c, row, COL_ATTNUM));
+        table->columns_mark = mix(table->columns_mark, pg_value_int(c, row, COL_XMIN));
 
         if (reason != NULL) {
             table->missing[table->missing_count++] =
@@ -531,6 +546,31 @@ source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uint32_t
 
     assert(relid != 0);
     return load_tables(&load, relid, out_tables, err);
+}
+
+bool
+source_column_type(PgConn *conn, Arena *arena, uint32_t type_oid, int32_t typmod,
+                   SchemaColumn *out_column, bool *out_found, Error *err)
+{
+    TypeSet types;
+    PgResult name;
+    const char *sql = arena_printf(arena, "SELECT format_type(%u, %d)", type_oid, typmod);
+
+    TRY(source_types_load(conn, arena, &type_oid, 1, &types, err));
+
+    const PgType *pg = source_types_find(&types, type_oid);
+
+    *out_found = pg != NULL;
+    if (pg == NULL)
+        return true;
+    TRY(pg_exec(conn, arena, sql, &name, err));
+    *out_column = (SchemaColumn){
+        .field.type = type_copy(arena, type_from_postgres(arena, pg, typmod, 0)),
+        .type_oid = type_oid,
+        .typmod = typmod,
+        .pg_type = arena_str(arena, pg_value(&name, 0, 0)).ptr,
+    };
+    return true;
 }
 
 void

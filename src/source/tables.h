@@ -39,6 +39,13 @@ typedef struct SourceTable {
     const char *warning;       /* works, but worth knowing */
     const TableSchema *schema; /* a reference; field ids are those of a new table */
 
+    /* An ALTER TABLE that writes new values into old rows (another type, a default that is no
+     * constant) sends nothing to the stream, but changes both: the files of the table and its
+     * partitions, and the catalog rows of its columns. VACUUM FULL changes only the first, a rename
+     * only the second. */
+    uint64_t files_mark;
+    uint64_t columns_mark;
+
     const char *row_filter; /* of the publication: an expression over the columns; NULL */
 
     int missing_count;
@@ -72,6 +79,12 @@ bool source_tables_load(PgConn *conn, Arena *arena, const TablesRead *read,
  * does not match what we know. *out_tables is empty when there is no such table any more. */
 bool source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uint32_t relid,
                          SourceTables *out_tables, Error *err) WARN_UNUSED;
+
+/* What a column of this type and typmod (as a Relation message names them) is: type, type_oid,
+ * typmod and pg_type of *out_column, from the arena. *out_found is false when the type was dropped
+ * meanwhile. The number of dimensions of an array is not known: one. */
+bool source_column_type(PgConn *conn, Arena *arena, uint32_t type_oid, int32_t typmod,
+                        SchemaColumn *out_column, bool *out_found, Error *err) WARN_UNUSED;
 
 void source_tables_done(SourceTables *tables);
 

@@ -18,6 +18,7 @@ enum {
     REL_ROWS,
     REL_ROOT, /* of a partition */
     REL_EXTENSION,
+    REL_FILENODE,
 };
 
 /* What FOR ALL TABLES would take (is_publishable_class in pg_publication.c: user oids, permanent),
@@ -32,7 +33,7 @@ enum {
     " CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::oid END,"                          \
     " (SELECT e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid"                \
     "   WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0"             \
-    "   AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e')"                          \
+    "   AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'), c.relfilenode"           \
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"                               \
     " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid >= 16384"                             \
     " AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"   \
@@ -48,11 +49,13 @@ enum {
     COL_DIMENSIONS,
     COL_GENERATED,
     COL_TYPE_NAME,
+    COL_FILLED,
+    COL_XMIN,
 };
 
 #define COLUMNS_SQL                                                                                \
     "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attndims,"   \
-    " a.attgenerated, format_type(a.atttypid, a.atttypmod)"                                        \
+    " a.attgenerated, format_type(a.atttypid, a.atttypmod), a.atthasmissing, a.xmin"               \
     " FROM pg_attribute a WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0"                     \
     " AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"
 

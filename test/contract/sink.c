@@ -67,7 +67,7 @@ attach(Bench *bench)
     Error err = {0};
     SinkTable *table = NULL;
 
-    OK(sink_attach(bench->sink, bench->schema, &table, &err));
+    OK(sink_attach(bench->sink, bench->schema, NULL, &table, &err));
     return table;
 }
 

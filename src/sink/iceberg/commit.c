@@ -47,11 +47,24 @@ summary_extra(IcebergTable *table, Arena *arena, const CommitFacts *facts)
     return property_set(arena, &extra, STR("engine-version"), STR(WALBERG_VERSION));
 }
 
+/* Columns may have been renamed or dropped: what is said of them is said anew. */
 static PropertyList
-table_properties(IcebergTable *table, Arena *arena, const CommitFacts *facts)
+without_numerics(Arena *arena, const PropertyList *properties)
+{
+    PropertyList rest = {.items = ARENA_ARRAY(arena, Property, properties->count)};
+
+    for (size_t i = 0; i < properties->count; i++)
+        if (!str_starts(properties->items[i].key, STR("walberg.numeric.")))
+            rest.items[rest.count++] = properties->items[i];
+    return rest;
+}
+
+static PropertyList
+table_properties(IcebergTable *table, Arena *arena, const PropertyList *base,
+                 const CommitFacts *facts)
 {
     const TableSchema *schema = table->base.schema;
-    PropertyList properties = table->metadata->properties;
+    PropertyList properties = without_numerics(arena, base);
 
     if (facts->position != POSITION_NONE)
         properties = property_set(arena, &properties, STR("cdc.position"),
@@ -171,6 +184,11 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
                     "another walberg process committed to this table\n"
                     "hint: only one process may run pipeline %s; stop the other one",
                     table->sink->pipeline);
+    if (table->pending.fit.next != NULL &&
+        table->pending.fit_base_id != table->metadata->last_column_id)
+        return FAIL(err, ERR_INPUT,
+                    "another writer changed the columns of the lake table while the source's "
+                    "changed, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
     TRY(rows_are_where_we_think(table, &fits, err));
     if (!fits)
         return FAIL(err, ERR_INPUT,
@@ -193,15 +211,13 @@ try_commit(IcebergTable *table, const CommitFacts *facts, Outcome *out_outcome, 
     NextSnapshot next = {0};
     CatalogTable made;
     PropertyList extra = summary_extra(table, arena, facts);
+    TableMetadata base = *iceberg_shaped_metadata(table, arena);
 
-    if (!iceberg_build_snapshot(table, arena, &extra, &next, err)) {
+    if (!iceberg_build_snapshot(table, &base, arena, &extra, &next, err)) {
         iceberg_next_done(&next);
         return false;
     }
-
-    TableMetadata base = *table->metadata;
-
-    base.properties = table_properties(table, arena, facts);
+    base.properties = table_properties(table, arena, &base.properties, facts);
     metadata_write(metadata_add_snapshot(arena, &base, &next.snapshot,
                                          table->current.metadata_location, &table->sink->retention),
                    &json);
@@ -235,6 +251,7 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
         table->base.position = facts->position;
     table->base.last_commit_us = snapshot->timestamp_ms * 1000;
     table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
+    iceberg_settle_shape(table);
     iceberg_pending_reset(&table->pending);
     /* the rows are committed: an index that cannot be saved is read from them after a restart */
     if (!iceberg_save_index(table, err)) {

@@ -227,7 +227,9 @@ open_index(IcebergTable *table, Error *err)
                                       STR_ARG(table->metadata->table_uuid));
 
     TRY(iceberg_make_folders(arena, arena_printf(arena, "%s/x", folder), err));
-    return index_open(folder, index_identity(table, arena), &table->index, err);
+    free(table->index_identity);
+    table->index_identity = xstrdup(index_identity(table, arena));
+    return index_open(folder, table->index_identity, &table->index, err);
 }
 
 /* --- the whole ------------------------------------------------------------------------------- */
@@ -244,6 +246,7 @@ iceberg_pending_reset(Pending *pending)
     else
         deletes_clear(pending->deletes);
     buf_reset(&pending->files);
+    pending->fit = (SchemaFit){0};
     pending->truncated = false;
     pending->any = false;
     pending->stale = false;
@@ -372,6 +375,32 @@ iceberg_save_index(IcebergTable *table, Error *err)
     return index_save(table->index, err);
 }
 
+void
+iceberg_empty_index(IcebergTable *table)
+{
+    int count = table->index == NULL ? 0 : (int) index_stats(table->index).files;
+
+    for (int f = 0; f < count; f++) {
+        Str name = index_file_name(table->index, f);
+
+        if (name.ptr != NULL)
+            index_remove_file(table->index, name);
+    }
+}
+
+bool
+iceberg_rekey_index(IcebergTable *table, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    bool keyed = table->base.schema->key_mode != KEY_NONE;
+
+    if (keyed == (table->index != NULL) &&
+        (!keyed || strcmp(index_identity(table, arena), table->index_identity) == 0))
+        return true;
+    TRY(open_index(table, err));
+    return iceberg_sync_index(table, err);
+}
+
 int64_t
 iceberg_summary_number(const Snapshot *snapshot, const char *key)
 {
@@ -481,72 +510,12 @@ iceberg_table_load(IcebergTable *table, Error *err)
     buf_reset(&table->bulk_rejects);
     TRY(iceberg_table_refresh(table, err));
     TRY(use_metadata(table, err));
+    TRY(iceberg_load_shape(table, err));
     load_numerics(table);
     TRY(open_index(table, err));
     TRY(iceberg_sync_index(table, err));
     TRY(iceberg_save_index(table, err));
     table->half_loaded = false;
-    return true;
-}
-
-/* "1:1,2:3": field id and attnum of each column, so that renames are seen as renames. */
-static Str
-attnum_property(Arena *arena, const TableSchema *schema)
-{
-    AUTO_BUF Buf text = {0};
-
-    for (int i = 0; i < schema->column_count; i++)
-        buf_printf(&text, "%s%d:%d", i > 0 ? "," : "", schema->columns[i].field.id,
-                   schema->columns[i].attnum);
-    return arena_str(arena, buf_view(&text));
-}
-
-/* Whether values of both types are stored alike: Iceberg knows no JSON, it is a string there. The
- * depth of types is bounded by TYPE_DEPTH_MAX. */
-static bool
-stored_alike(const Type *a, const Type *b)
-{
-    TypeKind x = a->kind == TYPE_JSON ? TYPE_STRING : a->kind;
-    TypeKind y = b->kind == TYPE_JSON ? TYPE_STRING : b->kind;
-    bool alike = x == y && a->field_count == b->field_count && a->precision == b->precision &&
-                 a->scale == b->scale;
-
-    for (int i = 0; i < a->field_count && alike; i++)
-        alike = str_eq(a->fields[i].name, b->fields[i].name) &&
-                a->fields[i].id == b->fields[i].id &&
-                stored_alike(a->fields[i].type, b->fields[i].type);
-    return alike;
-}
-
-/* Field ids of the lake for the columns of the source, found by name; what differs is a schema
- * change that happened while nobody looked. */
-bool
-iceberg_check_shape(IcebergTable *table, Error *err)
-{
-    AUTO_ARENA Arena *arena = arena_new();
-    const TableSchema *schema = table->base.schema;
-    const IcebergSchema *lake = metadata_current_schema(table->metadata);
-    const IcebergSchema *source = iceberg_schema_from_table(arena, schema, 0);
-    Str attnums = property_get(&table->metadata->properties, "walberg.attnums");
-    int different = -1;
-
-    for (int i = 0; i < schema->column_count && i < lake->field_count && different < 0; i++)
-        if (!str_eq(lake->fields[i].name, source->fields[i].name) ||
-            lake->fields[i].id != source->fields[i].id ||
-            !stored_alike(lake->fields[i].type, source->fields[i].type))
-            different = i;
-    if (different >= 0)
-        return FAIL(
-            err, ERR_INPUT,
-            "column %.*s of the source is not column %.*s of the lake: the table changed its "
-            "shape\n" HINT_COPY_AGAIN,
-            STR_ARG(source->fields[different].name), STR_ARG(lake->fields[different].name));
-    if (lake->field_count != schema->column_count ||
-        !str_eq(attnums, attnum_property(arena, schema)))
-        return FAIL(
-            err, ERR_INPUT,
-            "the source has %d columns, the lake %d: the table changed its shape\n" HINT_COPY_AGAIN,
-            schema->column_count, lake->field_count);
     return true;
 }
 
@@ -563,7 +532,7 @@ iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err)
     properties =
         property_set(arena, &properties, STR("cdc.pipeline"), str_of(table->sink->pipeline));
     properties =
-        property_set(arena, &properties, STR("walberg.attnums"), attnum_property(arena, schema));
+        property_set(arena, &properties, STR("walberg.attnums"), iceberg_attnums(arena, schema));
     properties =
         property_set(arena, &properties, STR("write.parquet.compression-codec"), STR("zstd"));
 

@@ -24,6 +24,7 @@ enum {
 /* One build: what it adds, removes, carries. */
 typedef struct Builder {
     IcebergTable *table;
+    const TableMetadata *base;
     Arena *arena;
     NextSnapshot *next;
     Buf manifests; /* ManifestFile, newest first */
@@ -138,7 +139,7 @@ put_manifest(Builder *builder, const ManifestPut *put, Buf *bytes, ManifestFile 
              Error *err)
 {
     IcebergTable *table = builder->table;
-    const TableMetadata *metadata = table->metadata;
+    const TableMetadata *metadata = builder->base;
     ManifestHeader header = {
         .format_version = metadata->format_version,
         .schema = metadata_current_schema(metadata),
@@ -399,7 +400,7 @@ put_manifest_list(Builder *builder, Error *err)
     Snapshot *snapshot = &builder->next->snapshot;
     Store *store = builder->table->sink->store;
     ManifestListHeader header = {
-        .format_version = builder->table->metadata->format_version,
+        .format_version = builder->base->format_version,
         .snapshot_id = snapshot->snapshot_id,
         .parent_id = snapshot->parent_id,
         .sequence_number = snapshot->sequence_number,
@@ -423,9 +424,9 @@ static bool
 build(Builder *builder, const PropertyList *extra, Error *err)
 {
     IcebergTable *table = builder->table;
-    const Snapshot *parent = metadata_current_snapshot(table->metadata);
+    const Snapshot *parent = metadata_current_snapshot(builder->base);
 
-    begin_snapshot(table->metadata, &builder->next->snapshot);
+    begin_snapshot(builder->base, &builder->next->snapshot);
     TRY(add_data(builder, err));
     TRY(add_deletes(builder, err));
     if (table->pending.truncated)
@@ -450,10 +451,10 @@ build(Builder *builder, const PropertyList *extra, Error *err)
 }
 
 bool
-iceberg_build_snapshot(IcebergTable *table, Arena *arena, const PropertyList *extra,
-                       NextSnapshot *next, Error *err)
+iceberg_build_snapshot(IcebergTable *table, const TableMetadata *base, Arena *arena,
+                       const PropertyList *extra, NextSnapshot *next, Error *err)
 {
-    Builder builder = {.table = table, .arena = arena, .next = next};
+    Builder builder = {.table = table, .base = base, .arena = arena, .next = next};
     bool done = build(&builder, extra, err);
 
     buf_done(&builder.manifests);

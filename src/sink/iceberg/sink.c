@@ -99,7 +99,8 @@ iceberg_table_free(IcebergTable *table)
     arena_free(table->pending.arena);
     arena_free(table->delete_arena);
     arena_free(table->arena);
-    schema_unref(table->base.schema);
+    iceberg_free_shape(table);
+    free(table->index_identity);
     free(table->base.lake_name);
     free(table->numerics);
     arena_free(table->own);
@@ -137,7 +138,7 @@ iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName
     IcebergTable *table = table_new(sink, schema, name);
     bool done = catalog_load(sink->catalog, arena, name, &found_table, &found, err) &&
                 (found || iceberg_table_create(table, schema, err)) &&
-                iceberg_table_load(table, err) && iceberg_check_shape(table, err);
+                iceberg_table_load(table, err);
 
     if (!done) {
         iceberg_table_free(table);
@@ -148,15 +149,15 @@ iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName
 }
 
 static bool
-attach(Sink *base, const TableSchema *schema, SinkTable **out_table, Error *err)
+attach(Sink *base, const TableSchema *schema, const SourceName *named, SinkTable **out_table,
+       Error *err)
 {
     IcebergSink *sink = (IcebergSink *) (void *) base;
     AUTO_ARENA Arena *arena = arena_new();
-    TableRule rule =
-        config_table_rule(sink->config, arena, schema->schema_name, schema->table_name);
+    TableRule rule = config_table_rule(sink->config, arena, named->schema_name, named->table_name);
     TableName name = {
-        .space = config_namespace(sink->config, arena, sink->database, schema->schema_name),
-        .name = rule.name != NULL ? str_of(rule.name) : schema->table_name,
+        .space = config_namespace(sink->config, arena, sink->database, named->schema_name),
+        .name = rule.name != NULL ? str_of(rule.name) : named->table_name,
     };
     IcebergTable *table;
 
@@ -258,6 +259,8 @@ const SinkOps iceberg_sink_ops = {
     .name = "iceberg",
     .open = open_sink,
     .attach = attach,
+    .evolve = iceberg_evolve,
+    .replace = iceberg_replace,
     .write = iceberg_write,
     .commit = iceberg_commit,
     .abandon = abandon,

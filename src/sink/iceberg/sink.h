@@ -2,6 +2,7 @@
  *
  *   sink.c      open, attach, state object
  *   load.c      what the lake has of a table: metadata, live files, deletes, key index
+ *   shape.c     its columns, and how they follow the source's
  *   write.c     a batch -> patches, deletes by position, a data file
  *   commit.c    the one atomic step, and what to do when it is contested or its outcome unknown
  *   manifests.c the manifests of the next snapshot
@@ -24,6 +25,7 @@
 
 #include "catalog/catalog.h"
 #include "duck/parquet.h"
+#include "iceberg/evolve.h"
 #include "iceberg/deletes.h"
 #include "iceberg/index.h"
 #include "iceberg/manifest.h"
@@ -59,6 +61,8 @@ typedef struct Pending {
     Arena *arena;
     Buf files;        /* DataFile, data files only */
     Deletes *deletes; /* rows to delete with the next commit */
+    SchemaFit fit;     /* .next: the schema that the table gets with the next commit; NULL: as is */
+    int fit_base_id;   /* last-column-id that it was made on */
     bool truncated;
     bool stale;            /* a commit did not end cleanly: look at the lake before anything else */
     Buf attempts;          /* int64_t: snapshot ids that may have been committed */
@@ -78,6 +82,8 @@ struct IcebergTable {
     SinkTable base;
     IcebergSink *sink;
     TableName name;
+    const TableSchema *settled; /* base.schema and base.source as of the last commit: references */
+    const TableSchema *settled_source;
     Arena *arena; /* of what the last load or commit knows; replaced by the next one */
     CatalogTable current;
     const char *prefix; /* store key of the table's folder */
@@ -89,6 +95,7 @@ struct IcebergTable {
     size_t live_delete_count;
     ManifestEntry *live_deletes; /* live delete files: few, they are merged in tiers */
     Index *index;                /* NULL under KEY_NONE */
+    char *index_identity;        /* of which table and key it is */
     NumericWidth *numerics;      /* per column */
     Pending pending;
     Buf bulk_rejects;     /* DataFile of the rejects table, written by copying threads */
@@ -113,8 +120,10 @@ bool iceberg_table_load(IcebergTable *table, Error *err) WARN_UNUSED;
 bool iceberg_save_index(IcebergTable *table, Error *err) WARN_UNUSED;
 /* A counter of a snapshot's summary; 0 when absent. snapshot may be NULL. */
 int64_t iceberg_summary_number(const Snapshot *snapshot, const char *key);
-/* Whether the lake's schema and attnums are those of table->base.schema; takes over field ids. */
-bool iceberg_check_shape(IcebergTable *table, Error *err) WARN_UNUSED;
+/* After a change of the key: the index is made again if it is of another. */
+bool iceberg_rekey_index(IcebergTable *table, Error *err) WARN_UNUSED;
+/* No data file counts any more. */
+void iceberg_empty_index(IcebergTable *table);
 /* Make an empty table in the lake. */
 bool iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err) WARN_UNUSED;
 /* Entries of one manifest. */
@@ -131,6 +140,19 @@ bool iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char *
 bool iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file,
                           Error *err) WARN_UNUSED;
 void iceberg_pending_reset(Pending *pending);
+
+/* shape.c */
+
+/* After a load: the shape of the last commit; of a table just opened, the one that the lake has. */
+bool iceberg_load_shape(IcebergTable *table, Error *err) WARN_UNUSED;
+void iceberg_settle_shape(IcebergTable *table); /* a commit has it */
+void iceberg_free_shape(IcebergTable *table);
+/* table->metadata with the pending schema. */
+const TableMetadata *iceberg_shaped_metadata(const IcebergTable *table, Arena *arena);
+bool iceberg_evolve(Sink *sink, SinkTable *table, const TableSchema *schema,
+                    Error *err) WARN_UNUSED;
+bool iceberg_replace(Sink *sink, SinkTable *table, const TableSchema *schema,
+                     Error *err) WARN_UNUSED;
 
 /* write.c */
 bool iceberg_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
@@ -168,9 +190,10 @@ typedef struct NextSnapshot {
 } NextSnapshot;
 
 void iceberg_next_done(NextSnapshot *next);
-/* Write manifests and manifest list for what is pending, on top of table->metadata. */
-bool iceberg_build_snapshot(IcebergTable *table, Arena *arena, const PropertyList *extra,
-                            NextSnapshot *next, Error *err) WARN_UNUSED;
+/* Write manifests and manifest list for what is pending, on top of `base`: the table's metadata
+ * with the pending schema. */
+bool iceberg_build_snapshot(IcebergTable *table, const TableMetadata *base, Arena *arena,
+                            const PropertyList *extra, NextSnapshot *next, Error *err) WARN_UNUSED;
 
 /* commit.c */
 bool iceberg_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,

@@ -293,7 +293,7 @@ patch_from_file(IcebergTable *table, Batch *batch, const PatchPlace *places, siz
 {
     AUTO_ARENA Arena *arena = arena_new();
     const Patch *patches = (const Patch *) (const void *) batch->patches.ptr;
-    const TableSchema *schema = batch->schema;
+    const TableSchema *schema = table->base.schema; /* with the lake's field ids */
     int *slot = ARENA_ARRAY(arena, int, (size_t) schema->column_count); /* column -> field + 1 */
     Field *fields = ARENA_ARRAY(arena, Field, (size_t) schema->column_count);
     int64_t *rows = ARENA_ARRAY(arena, int64_t, count);
@@ -472,25 +472,15 @@ apply_deletes(IcebergTable *table, const Buf *rows)
 
 /* Files of this epoch are forgotten (no snapshot names them: their objects are orphans), those of
  * the table leave with the next commit. */
-static bool
-apply_truncate(IcebergTable *table, Error *err)
+static void
+apply_truncate(IcebergTable *table)
 {
-    AUTO_ARENA Arena *arena = arena_new();
-    AUTO_BUF Buf live = {0};
-
-    for (size_t i = 0; i < BUF_COUNT(&table->pending.files, DataFile) && table->index != NULL; i++)
-        index_remove_file(table->index, BUF_AT(&table->pending.files, DataFile, i).path);
-    if (table->index != NULL) {
-        TRY(iceberg_live_files(table, arena, false, &live, err));
-        for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++)
-            index_remove_file(table->index, BUF_AT(&live, ManifestEntry, i).file.path);
-    }
+    iceberg_empty_index(table);
     buf_reset(&table->pending.files);
     deletes_clear(table->pending.deletes);
     deletes_clear(table->deletes);
     table->pending.truncated = true;
     table->pending.any = true;
-    return true;
 }
 
 /* --- the batch ------------------------------------------------------------------------------- */
@@ -559,7 +549,7 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
     TRY(iceberg_rejects_write(table, batch, err));
     buf_reset(&batch->rejects);
     if (batch->truncated)
-        TRY(apply_truncate(table, err));
+        apply_truncate(table);
     if (table->index != NULL) {
         TRY(resolve_patches(table, batch, err));
         TRY(find_deleted_rows(table, batch, &deleted, err));

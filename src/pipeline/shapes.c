@@ -1,0 +1,240 @@
+/* shapes.c - schema changes that the stream does not tell, and tables that are copied again.
+ *
+ * A Relation message comes with the next row of a table, so a table without traffic would keep its
+ * old columns. What the catalog says is therefore noted as due, and applied once the stream has
+ * passed the position at which it was read: from then on no row of the old shape can come.
+ *
+ * Values that ALTER TABLE writes into old rows are not in the stream at all; see files_mark and
+ * columns_mark in source/tables.h. Such a table is copied again. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "pipeline/internal.h"
+
+/* --- noticed --------------------------------------------------------------------------------- */
+
+/* Only one of the marks: VACUUM FULL, TRUNCATE; or a change of columns that leaves rows alone. */
+static bool
+was_rewritten(const StateTable *known, const SourceTable *now)
+{
+    return known->files_mark != now->files_mark && known->columns_mark != now->columns_mark;
+}
+
+static void
+note_marks(StateTable *known, const SourceTable *now)
+{
+    known->files_mark = now->files_mark;
+    known->columns_mark = now->columns_mark;
+}
+
+static void
+compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position at)
+{
+    StateTable *known = tables_state(pl, table);
+
+    if (atomic_load(&table->state) != TABLE_STREAMING || now->schema == NULL || known == NULL)
+        return;
+    if (was_rewritten(known, now)) {
+        note_marks(known, now);
+        pipe_table_copy_again(table, "ALTER TABLE wrote new values into its rows");
+        return;
+    }
+    note_marks(known, now);
+    if (schema_same_shape(table->schema, now->schema))
+        pipe_table_set_due(table, NULL, POSITION_NONE);
+    else if (table->due == NULL || !schema_same_shape(table->due, now->schema))
+        pipe_table_set_due(table, now->schema, at);
+}
+
+void
+shapes_compare(Pipeline *pl, const SourceTables *now, Position at)
+{
+    for (size_t i = 0; i < pl->table_count; i++) {
+        const SourceTable *source = source_tables_find(now, pl->tables[i]->schema->relid);
+
+        if (source != NULL)
+            compare(pl, pl->tables[i], source, at);
+    }
+}
+
+static bool
+is_due(const Pipeline *pl, const PipeTable *table)
+{
+    return table->due != NULL && atomic_load(&table->state) == TABLE_STREAMING &&
+           pl->committed >= table->due_at;
+}
+
+bool
+shapes_waiting(const Pipeline *pl)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (is_due(pl, pl->tables[i]) ||
+            (pl->copier == NULL && atomic_load(&pl->tables[i]->state) == TABLE_WAITING))
+            return true;
+    return false;
+}
+
+/* --- applied --------------------------------------------------------------------------------- */
+
+static bool
+apply(Pipeline *pl, PipeTable *table, Error *err)
+{
+    const TableSchema *due = schema_ref(table->due);
+    SinkTable *lake = table->sink_table;
+    Position position = pl->committed > lake->position ? pl->committed : lake->position;
+    bool done = writer_evolve(pl, table, due, err);
+
+    if (done && atomic_load(&table->state) == TABLE_STREAMING) {
+        done = sink_commit(pl->sink, lake, position, pl->last_commit_time_us, err);
+        if (done)
+            pipe_table_set_schema(table, due);
+    }
+    if (done)
+        pipe_table_set_due(table, NULL, POSITION_NONE);
+    schema_unref(due);
+    return done;
+}
+
+bool
+shapes_apply(Pipeline *pl, Error *err)
+{
+    for (size_t i = 0; i < pl->table_count; i++) {
+        PipeTable *table = pl->tables[i];
+
+        if (!is_due(pl, table) || apply(pl, table, err))
+            continue;
+        if (err->kind != ERR_INPUT)
+            return false;
+        pipe_table_park(table, err->msg);
+        if (!sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT)
+            return false;
+    }
+    return true;
+}
+
+/* --- copied again ---------------------------------------------------------------------------- */
+
+/* The table as the catalog has it: by oid, or the one that was made again under its name. */
+static const SourceTable *
+find_source(const SourceTables *now, const PipeTable *table)
+{
+    const SourceTable *found = source_tables_find(now, table->schema->relid);
+
+    for (int i = 0; i < now->count && found == NULL; i++)
+        if (strcmp(now->items[i].qualified, table->schema->qualified) == 0)
+            found = &now->items[i];
+    return found;
+}
+
+static bool
+refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, Error *err)
+{
+    StateTable *known;
+
+    if (now == NULL || now->schema == NULL || !now->published)
+        return FAIL(err, ERR_INPUT, "the table is gone from the source, or not published any more");
+    if (now->problem != NULL)
+        return FAIL(err, ERR_INPUT, "%s", now->problem);
+    pipe_table_set_schema(table, now->schema);
+    pipe_table_set_due(table, NULL, POSITION_NONE);
+    table->pages = now->pages;
+    if (table->sink_table == NULL)
+        TRY(tables_open(pl, table, err));
+    TRY(sink_replace(pl->sink, table->sink_table, now->schema, err));
+    known = tables_state(pl, table);
+    if (known != NULL) {
+        known->oid = now->relid;
+        known->copy_again = table->copy_again;
+        note_marks(known, now);
+    }
+    return true;
+}
+
+bool
+shapes_refresh(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
+    SourceTables now = {0};
+    bool done = true;
+
+    TRY(recover_connection(pl, err));
+    TRY(source_tables_load(pl->conn, arena, &read, &now, err));
+    for (size_t i = 0; i < pl->table_count && done; i++) {
+        PipeTable *table = pl->tables[i];
+
+        if (atomic_load(&table->state) != TABLE_WAITING ||
+            refresh(pl, table, find_source(&now, table), err))
+            continue;
+        if (err->kind == ERR_INPUT)
+            pipe_table_park(table, err->msg);
+        else
+            done = false;
+    }
+    source_tables_done(&now);
+    /* known before anything is acknowledged beyond what the lake has of them */
+    return done && pipeline_write_state(pl, err);
+}
+
+/* --- asked for ------------------------------------------------------------------------------- */
+
+static bool
+copy_again(Pipeline *pl, const char *name, Error *err)
+{
+    for (size_t i = 0; i < pl->table_count; i++) {
+        PipeTable *table = pl->tables[i];
+        TableState state = atomic_load(&table->state);
+
+        if (strcmp(table->schema->qualified, name) != 0)
+            continue;
+        if (state == TABLE_COPYING || state == TABLE_WAITING)
+            return true; /* on its way */
+        return writer_copy_again(pl, table, "asked for by walberg resync", err);
+    }
+    log_warn("resync of an unknown table", LOG_STR("table", name));
+    return true;
+}
+
+static bool
+take_request(Pipeline *pl, const char *path, Error *err)
+{
+    FILE *file = fopen(path, "re");
+    char line[512];
+    bool done = true;
+
+    if (file == NULL)
+        return FAIL(err, ERR_INPUT, "cannot read %s: %s", path, strerrordesc_np(errno));
+    while (done && fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        done = line[0] == '\0' || copy_again(pl, line, err);
+    }
+    fclose(file);
+    /* recorded first, so that a crash does not forget it */
+    if (!done || !pipeline_write_state(pl, err))
+        return false;
+    unlink(path);
+    return true;
+}
+
+bool
+shapes_take_requests(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    DIR *folder = opendir(pl->config->state);
+    bool done = true;
+
+    if (folder == NULL)
+        return FAIL(err, ERR_INPUT, "cannot read %s: %s", pl->config->state,
+                    strerrordesc_np(errno));
+    for (const struct dirent *entry = readdir(folder); entry != NULL && done;
+         entry = readdir(folder))
+        if (strncmp(entry->d_name, "resync.", 7) == 0)
+            done = take_request(
+                pl, arena_printf(arena, "%s/%s", pl->config->state, entry->d_name), err);
+    closedir(folder);
+    return done;
+}

@@ -1,0 +1,242 @@
+"""What ALTER TABLE does to the source, the lake says the same: while walberg runs, while it is down,
+and before or after the rows that show it."""
+import pytest
+
+from lib.env import wait_for
+from lib.oracle import compare
+
+ROWS = "insert into t select n, n, 'b' || n from generate_series(1, 10) n"
+TABLE = "create table t (id int primary key, a int, b text)"
+
+
+def field_ids(lake, name="t"):
+    return {field["name"]: field["id"] for field in lake.table(name).schema["fields"]}
+
+
+class Running:
+    """walberg streams all the time."""
+    def __init__(self, walberg):
+        self.walberg = walberg
+
+    def begin(self):
+        self.walberg.start()
+        self.walberg.wait_caught_up()
+        wait_for("the copy", lambda: all(t["state"] == "streaming"
+                                         for t in self.walberg.status()["tables"]))
+
+    def settle(self):
+        self.walberg.wait_caught_up()
+
+
+class Stopped:
+    """walberg is down whenever something happens."""
+    def __init__(self, walberg):
+        self.walberg = walberg
+
+    def begin(self):
+        self.walberg.once()
+
+    settle = begin
+
+
+@pytest.fixture(params=[Running, Stopped], ids=["running", "stopped"])
+def pipeline(request, walberg):
+    return request.param(walberg)
+
+
+def equal(database, lake, tables=("t",), seconds=40):
+    """Some changes are only seen by looking: the lake is equal soon, not at once."""
+    def same():
+        try:
+            return compare(database, lake, list(tables), check=False) is not None
+        except AssertionError:
+            return False
+    wait_for("lake and source to be equal", same, seconds, pause=1)
+    compare(database, lake, list(tables))
+
+
+CHANGES = {
+    "add": ["alter table t add column c numeric(8,2)"],
+    "add with a default": ["alter table t add column c int default 7"],
+    "add with a volatile default": ["alter table t add column c float8 default random()"],
+    "add, then a default": ["alter table t add column c int",
+                            "alter table t alter column c set default 5"],
+    "add and forget the default": ["alter table t add column c int default 7",
+                                   "alter table t alter column c drop default"],
+    "add, compute, forget": ["alter table t add column c float8 default random()",
+                             "alter table t alter column c drop default"],
+    "drop": ["alter table t drop column a"],
+    "drop and add again": ["alter table t drop column a", "alter table t add column a int"],
+    "drop and add with another type": ["alter table t drop column a",
+                                       "alter table t add column a text"],
+    "rename": ["alter table t rename column a to aa"],
+    "rename the key": ["alter table t rename column id to key"],
+    "swap names": ["alter table t rename column a to x", "alter table t alter b type text",
+                   "alter table t rename column b to a", "alter table t rename column x to b"],
+    "widen int": ["alter table t alter column a type bigint"],
+    "widen the key": ["alter table t alter column id type bigint"],
+    "int to text": ["alter table t alter column a type text"],
+    "text to int": ["alter table t alter column b type int using length(b)"],
+    "same type, other values": ["alter table t alter column b type text using upper(b)"],
+    "narrow": ["alter table t alter column a type smallint"],
+    "varchar": ["alter table t alter column b type varchar(100)"],
+    "not null": ["alter table t alter column a set not null"],
+    "another key": ["alter table t drop constraint t_pkey", "alter table t add primary key (a)"],
+    "a wider key": ["alter table t drop constraint t_pkey",
+                    "alter table t add primary key (a, id)"],
+    "identity full": ["alter table t replica identity full"],
+    "rename the table": ["alter table t rename to u"],
+    "three in one": ["alter table t add column c int, drop column b, alter column a type bigint"],
+    "vacuum full": ["vacuum full t"],
+    "enum": ["create type mood as enum ('sad', 'glad')",
+             "alter table t add column m mood", "alter type mood add value 'mad'",
+             "alter type mood rename value 'sad' to 'blue'"],
+    "composite": ["create type pair as (x int, y text)", "alter table t add column p pair"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_change_with_rows_after_it(change, pipeline, database, lake):
+    database.execute(TABLE, ROWS)
+    pipeline.begin()
+    database.execute("insert into t values (11, 11, 'before')", *CHANGES[change])
+    table = "u" if "to u" in CHANGES[change][-1] else "t"
+    key = "key" if "key" in change and "rename" in change else "id"
+    database.execute(f"insert into {table} ({key}) select 12"
+                     if change not in ("not null", "another key", "a wider key")
+                     else f"insert into {table} values (12, 12, 'x')",
+                     f"delete from {table} where {key} = 1",
+                     f"update {table} set {key} = 20 where {key} = 2")
+    pipeline.settle()
+    if table == "u":
+        database.execute("create view t as select * from u")
+    equal(database, lake)
+
+
+@pytest.mark.parametrize("change", [c for c in CHANGES if c != "rename the table"])
+def test_change_of_a_table_without_traffic(change, pipeline, database, lake):
+    """No row tells of it: the catalog does."""
+    database.execute(TABLE, ROWS)
+    pipeline.begin()
+    database.execute(*CHANGES[change])
+    pipeline.settle()
+    equal(database, lake)
+
+
+def test_rows_between_changes_of_one_transaction(pipeline, database, lake):
+    database.execute(TABLE, ROWS)
+    pipeline.begin()
+    with database.connect(autocommit=False) as conn:
+        for sql in ("insert into t values (11, 11, 'x')", "alter table t add column c int",
+                    "update t set c = id where id < 4", "alter table t rename column c to d",
+                    "insert into t values (12, 12, 'y', 12)", "alter table t drop column a",
+                    "delete from t where id = 5", "alter table t rename column b to a",
+                    "insert into t values (13, 'z', 13)", "update t set id = id + 100"):
+            conn.execute(sql)
+        conn.commit()
+    pipeline.settle()
+    equal(database, lake)
+
+
+def test_many_changes_while_down(database, walberg, lake):
+    """Each with rows: on its way the stream meets every shape, the catalog only has the last."""
+    database.execute(TABLE, ROWS)
+    walberg.once()
+    database.execute("alter table t add column c int", "insert into t values (11, 1, 'x', 1)",
+                     "alter table t rename column c to d", "insert into t values (12, 1, 'x', 2)",
+                     "alter table t drop column d", "insert into t values (13, 1, 'x')",
+                     "alter table t add column d text", "insert into t values (14, 1, 'x', 'd')",
+                     "alter table t rename column a to c", "update t set c = 0 where id < 3",
+                     "alter table t alter column c type bigint", "update t set c = 9e18 where id = 4",
+                     "truncate t", "insert into t values (1, 1, 'again', 'e')")
+    walberg.once()
+    equal(database, lake)
+
+
+def test_field_ids_are_never_used_again(database, walberg, lake):
+    database.execute(TABLE, ROWS)
+    walberg.once()
+    first = field_ids(lake)
+    database.execute("alter table t drop column b", "update t set a = 0 where id = 1")
+    walberg.once()
+    database.execute("alter table t add column b text", "update t set b = 'new' where id = 1")
+    walberg.once()
+    ids = field_ids(lake)
+    assert ids["id"] == first["id"] and ids["a"] == first["a"]
+    assert ids["b"] not in first.values()
+    equal(database, lake)
+
+
+def test_a_rename_keeps_the_field_and_no_file(database, walberg, lake):
+    """In place: nothing is written anew."""
+    database.execute(TABLE, ROWS)
+    walberg.once()
+    before = lake.table("t")
+    database.execute("alter table t rename column a to z", "insert into t values (11, 1, 'x')")
+    walberg.once()
+    after = lake.table("t")
+    assert field_ids(lake)["z"] == {f["name"]: f["id"] for f in before.schema["fields"]}["a"]
+    assert after.summary["added-data-files"] == "1"
+    assert "deleted-data-files" not in after.summary
+
+
+def test_time_travel_reads_the_old_shape(database, walberg, lake):
+    database.execute(TABLE, ROWS)
+    walberg.once()
+    old = lake.table("t").snapshot["snapshot-id"]
+    database.execute("alter table t drop column b", "alter table t rename column a to z",
+                     "insert into t values (11, 1)")
+    walberg.once()
+    from pyiceberg.table import StaticTable
+    table = StaticTable.from_metadata(lake.table("t").uri)
+    then = table.scan(snapshot_id=old).to_arrow()
+    assert then.column_names == ["id", "a", "b"] and then.num_rows == 10
+    assert table.scan().to_arrow().column_names == ["id", "z"]
+
+
+def test_defaults_may_be_left_out(database, walberg, lake):
+    database.execute(TABLE, ROWS)
+    walberg.once()
+    database.execute("alter table t add column c int default 7", "insert into t values (11, 1, 'x')")
+    walberg.once(on_add_default="ignore")
+    rows = walberg.call("sql", "--format", "csv", walberg.storage.uri,
+                        "select count(*), count(c) from t").stdout.split()
+    assert rows[-1] == "11,1"
+
+
+def test_a_table_that_is_copied_again_stays_readable(database, walberg, lake):
+    """Until one commit replaces its rows."""
+    database.execute(TABLE, ROWS)
+    walberg.start()
+    walberg.wait_caught_up()
+    before = lake.table("t").snapshot["snapshot-id"]
+    database.execute("alter table t alter column a type text using 'a' || a",
+                     "insert into t values (11, 'x', 'y')")
+    equal(database, lake)
+    assert walberg.query("select count(*) from t where a like 'a%'") == [(10,)]
+    assert any(s["snapshot-id"] == before for s in lake.table("t").metadata["snapshots"])
+    assert "to be copied again" in walberg.log()
+
+
+def test_composite_gets_an_attribute(pipeline, database, lake):
+    database.execute("create type pair as (x int, y text)",
+                     "create table t (id int primary key, p pair)",
+                     "insert into t values (1, row(1, 'a'))")
+    pipeline.begin()
+    database.execute("alter type pair add attribute z int", "insert into t values (2, row(2, 'b', 3))",
+                     "update t set p.z = 4 where id = 1")
+    pipeline.settle()
+    equal(database, lake)
+
+
+def test_partitioned_table_changes_shape(pipeline, database, lake):
+    database.execute("create table t (id int, a int, b text, primary key (id, a))"
+                     " partition by range (a)",
+                     "create table t1 partition of t for values from (0) to (10)",
+                     "create table t2 partition of t for values from (10) to (100)", ROWS)
+    pipeline.begin()
+    database.execute("alter table t add column c int", "insert into t values (20, 20, 'x', 1)",
+                     "alter table t rename column b to bb", "update t set bb = 'y' where id < 3",
+                     "alter table t drop column c", "delete from t where id = 4")
+    pipeline.settle()
+    equal(database, lake)
