@@ -11,8 +11,8 @@
 #include "base/queue.h"
 #include "decode/pgoutput.h"
 #include "pipeline/relation.h"
-#include "source/tables.h"
 #include "source/stream.h"
+#include "source/tables.h"
 
 enum { EPOCHS_MAX = 2, WAIT_MS = 100, WAIT_ONCE_MS = 20, FINISH_MS = 10000, PATCH_COPIES = 4 };
 
@@ -256,33 +256,6 @@ apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
     return true;
 }
 
-static bool
-on_change(Reader *reader, const Change *change, Error *err)
-{
-    PipeTable *table = relation_table(reader->relations, change->relid);
-
-    if (!table_wants(reader, table))
-        return true;
-    if (!table->mapped)
-        return FAIL(err, ERR_BUG, "a change of table %s came before its Relation message",
-                    table->schema->qualified);
-    TRY(apply(reader, table, change, err));
-    if (reader->filling->bytes >= reader->options.memory_bytes_max)
-        return hand_over(reader, false, err);
-    return true;
-}
-
-static bool
-on_truncate(Reader *reader, const Message *message, Error *err)
-{
-    for (int i = 0; i < message->truncate.relid_count; i++) {
-        Change change = {.op = OP_TRUNCATE, .relid = message->truncate.relids[i]};
-
-        TRY(on_change(reader, &change, err));
-    }
-    return true;
-}
-
 /* --- shapes ---------------------------------------------------------------------------------- */
 
 /* From here on the table has another shape. What was gathered in the old one stays a part of the
@@ -319,8 +292,8 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
         else
             change_shape(table, shape);
         if (!relation_map(table, message))
-            done = FAIL(err, ERR_BUG, "table %s does not fit its own shape",
-                        table->schema->qualified);
+            done =
+                FAIL(err, ERR_BUG, "table %s does not fit its own shape", table->schema->qualified);
     } else if (err->kind == ERR_COPY && schema_same_shape(now, table->reading) &&
                table->misfits++ > 0) {
         err->kind = ERR_INPUT; /* one copy did not change anything: a second would not either */
@@ -329,7 +302,7 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
     return done;
 }
 
-/* A Relation message whose changes we want. */
+/* The shape of the changes to come, which we want. */
 static bool
 meet_relation(Reader *reader, PipeTable *table, const Message *message, Error *err)
 {
@@ -347,25 +320,56 @@ meet_relation(Reader *reader, PipeTable *table, const Message *message, Error *e
     return follow(reader, table, message, err);
 }
 
-static bool
-on_relation(Reader *reader, const Message *message, Error *err)
+/* Looked at when the first change comes that we want: what is in the lake already may be of a shape
+ * that is long gone. */
+static void
+on_relation(Reader *reader, const Message *message)
 {
     PipeTable *table = relation_table(reader->relations, message->relation.relid);
 
-    /* a table that nobody took in yet: the main thread looks for those by itself */
-    if (table == NULL)
+    if (table != NULL) /* else one that nobody took in yet: the main thread looks for those */
+        relation_keep(table, message);
+}
+
+/* False with ERR_INPUT or ERR_COPY: the table cannot go on. */
+static bool
+understand(Reader *reader, PipeTable *table, Error *err)
+{
+    if (table->relation == NULL)
+        return FAIL(err, ERR_BUG, "a change of table %s came before its Relation message",
+                    table->schema->qualified);
+    return meet_relation(reader, table, table->relation, err);
+}
+
+/* --- messages -------------------------------------------------------------------------------- */
+
+static bool
+on_change(Reader *reader, const Change *change, Error *err)
+{
+    PipeTable *table = relation_table(reader->relations, change->relid);
+
+    if (!table_wants(reader, table))
         return true;
-    if (!table_wants(reader, table)) {
-        /* An older shape than the lake has: the rows are there already, and a newer Relation
-         * follows. */
-        table->mapped = relation_map(table, message);
+    if (!table->mapped && !understand(reader, table, err)) {
+        if (err->kind != ERR_INPUT && err->kind != ERR_COPY)
+            return false;
+        give_up(reader, table, err->msg, err->kind == ERR_COPY);
         return true;
     }
-    if (meet_relation(reader, table, message, err))
-        return true;
-    if (err->kind != ERR_INPUT && err->kind != ERR_COPY)
-        return false;
-    give_up(reader, table, err->msg, err->kind == ERR_COPY);
+    TRY(apply(reader, table, change, err));
+    if (reader->filling->bytes >= reader->options.memory_bytes_max)
+        return hand_over(reader, false, err);
+    return true;
+}
+
+static bool
+on_truncate(Reader *reader, const Message *message, Error *err)
+{
+    for (int i = 0; i < message->truncate.relid_count; i++) {
+        Change change = {.op = OP_TRUNCATE, .relid = message->truncate.relids[i]};
+
+        TRY(on_change(reader, &change, err));
+    }
     return true;
 }
 
@@ -392,7 +396,8 @@ on_message(Reader *reader, const Message *message, Error *err)
     case 'C':
         return on_commit(reader, message, err);
     case 'R':
-        return on_relation(reader, message, err);
+        on_relation(reader, message);
+        return true;
     case 'T':
         return on_truncate(reader, message, err);
     case 'I':
@@ -584,7 +589,8 @@ reader_server_position(Reader *reader)
     return atomic_load(&reader->server);
 }
 
-/* An epoch that was not written: it will come again, but a table that was given up in it stays so. */
+/* An epoch that was not written: it will come again, but a table that was given up in it stays so.
+ */
 static void
 drop_epoch(Epoch *epoch)
 {

@@ -29,6 +29,7 @@ relation_map_new(size_t count, PipeTable *const *tables)
     for (size_t i = 0; i < count; i++) {
         map->tables[i] = tables[i];
         map->tables[i]->mapped = false;
+        map->tables[i]->relation = NULL;
     }
     qsort((void *) map->tables, count, sizeof(PipeTable *), by_relid);
     return map;
@@ -58,6 +59,29 @@ relation_table(const RelationMap *map, uint32_t relid)
             high = middle;
     }
     return low < map->count && map->tables[low]->schema->relid == relid ? map->tables[low] : NULL;
+}
+
+void
+relation_keep(PipeTable *table, const Message *message)
+{
+    int count = message->relation.column_count;
+    Arena *arena;
+
+    if (table->relation_arena == NULL)
+        table->relation_arena = arena_new();
+    arena = table->relation_arena;
+    arena_reset(arena);
+    table->relation = ARENA_NEW(arena, Message);
+    *table->relation = *message;
+    table->relation->relation.schema_name = arena_str(arena, message->relation.schema_name);
+    table->relation->relation.table_name = arena_str(arena, message->relation.table_name);
+    table->relation->relation.columns = ARENA_ARRAY(arena, RelationColumn, (size_t) count);
+    for (int i = 0; i < count; i++) {
+        table->relation->relation.columns[i] = message->relation.columns[i];
+        table->relation->relation.columns[i].name =
+            arena_str(arena, message->relation.columns[i].name);
+    }
+    table->mapped = false;
 }
 
 /* --- a message against the shape that we know ------------------------------------------------- */

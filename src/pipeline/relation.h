@@ -13,6 +13,9 @@ RelationMap *relation_map_new(size_t count, PipeTable *const *tables);
 void relation_map_free(RelationMap *map);
 PipeTable *relation_table(const RelationMap *map, uint32_t relid); /* NULL: not ours */
 
+/* Keep the message, for relation_map(), until the next one of this table or session. */
+void relation_keep(PipeTable *table, const Message *message);
+
 /* Whether the message has the columns and the key of table->reading, by name and type: then its
  * column_map is filled. */
 bool relation_map(PipeTable *table, const Message *message);

@@ -39,7 +39,7 @@ state_write(const PipelineState *state, Buf *out)
     jw_begin_pretty(&json, out);
     jw_object(&json);
     jw_key(&json, "version");
-    jw_int(&json, 1);
+    jw_int(&json, 2);
     put_text(&json, "pipeline", state->pipeline);
     put_text(&json, "writer", state->writer);
     put_text(&json, "system_identifier", state->system_identifier);
@@ -144,7 +144,7 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
 
     if (root == NULL)
         return FAIL(err, ERR_INPUT, "line %d: %s", problem.line, problem.text);
-    if (json_integer_value(json_object_get(root, "version")) != 1)
+    if (json_integer_value(json_object_get(root, "version")) != 2)
         return FAIL(
             err, ERR_INPUT,
             "written by another version of walberg\nhint: use that version, or a newer one");

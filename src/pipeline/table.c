@@ -39,6 +39,7 @@ pipe_table_free(PipeTable *table)
     schema_unref(table->schema);
     schema_unref(table->reading);
     schema_unref(table->due);
+    arena_free(table->relation_arena);
     free(table->column_map);
     free(table->error);
     free(table);

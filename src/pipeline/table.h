@@ -4,8 +4,8 @@
  *         \          \           \
  *          +----------+-----------+--> parked (reason in `error`; its position holds)
  *
- * A table whose rows must be copied again goes from streaming (or parked) to waiting; the lake shows
- * its old rows until the copy is complete.
+ * A table whose rows must be copied again goes from streaming (or parked) to waiting; the lake
+ * shows its old rows until the copy is complete.
  *
  * Who owns what: the reader thread fills batches and moves `done`; the main thread owns everything
  * else. `state` is read by both. Tables join and leave only while no reader runs. */
@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "batch/fold.h"
+#include "decode/pgoutput.h"
 #include "sink/sink.h"
 
 typedef enum TableState {
@@ -40,12 +41,14 @@ typedef struct PipeTable {
 
     /* reader thread */
     const TableSchema *reading; /* as of the stream; holds a reference */
-    Position done;   /* transactions at or before it are in the lake */
-    int *column_map; /* datum of the Relation message -> column of schema, or -1 */
+    Position done;              /* transactions at or before it are in the lake */
+    Arena *relation_arena;
+    Message *relation; /* the last one of this session, in relation_arena; NULL: none yet */
+    int *column_map;   /* datum of the Relation message -> column of schema, or -1 */
     int column_map_count;
     int misfits; /* Relation messages in a row that a new copy was wanted for, without a change */
     bool members_checked; /* of composite types, in this session */
-    bool mapped; /* column_map fits the Relation message of this session */
+    bool mapped;          /* column_map fits `relation` */
     Batch *filling;
 
     /* copy progress, any thread */
@@ -85,7 +88,8 @@ typedef struct Epoch {
     int64_t commit_time_us; /* of that commit */
     int64_t changes;
     size_t bytes;
-    /* Tables that the reader had to give up, dealt with by the main thread when it sees the epoch. */
+    /* Tables that the reader had to give up, dealt with by the main thread when it sees the epoch.
+     */
     Buf parked; /* ParkNote */
 } Epoch;
 

@@ -61,8 +61,7 @@ class Scene:
         compare(self.database, self.lake, TABLES, readers=["duckdb"])
 
 
-STEPS = ["copy", "stream", pytest.param("schema", marks=pytest.mark.xfail(
-    strict=True, reason="a table that changes its shape is parked, not followed yet"))]
+STEPS = ["copy", "stream", "schema"]
 
 
 def prepare(scene, step):

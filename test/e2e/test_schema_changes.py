@@ -207,8 +207,7 @@ def test_defaults_may_be_left_out(database, walberg, lake):
 def test_a_table_that_is_copied_again_stays_readable(database, walberg, lake):
     """Until one commit replaces its rows."""
     database.execute(TABLE, ROWS)
-    walberg.start()
-    walberg.wait_caught_up()
+    Running(walberg).begin()
     before = lake.table("t").snapshot["snapshot-id"]
     database.execute("alter table t alter column a type text using 'a' || a",
                      "insert into t values (11, 'x', 'y')")

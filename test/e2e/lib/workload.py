@@ -27,9 +27,15 @@ class Table:
         self.statements = [f"create table {name} ({', '.join(keys + rest + primary)}){tail}",
                            *after]
         self.live = []                            # keys, as tuples of text
+        self.spare = [f"x{i}" for i in range(4)]  # column names that are free
 
     def new_key(self, random):
         return tuple(make(random) for _, _, make in self.key)
+
+    def names(self):
+        """Columns of the rows that Workload.row() makes, in its order."""
+        large = ["big"] if self.name == "w_toast" else []
+        return [column for column, _, _ in self.key] + [c for c, _ in self.columns] + large
 
     def where(self):
         return " and ".join(f"{column} = %s" for column, _, _ in self.key)
@@ -48,12 +54,18 @@ def identifier(random):
 
 
 class Workload:
-    def __init__(self, conn, seed):
+    """With alters, tables change their shape on the way, too."""
+
+    def __init__(self, conn, seed, alters=False):
+        self.alters = alters
         self.random = randomness.Random(seed)
         self.seed = seed
         self.conn = conn                          # autocommit; transactions are begun here
+        if alters:                                # a prepared statement keeps the old types
+            conn.prepare_threshold = None
         cases = values.available(conn)
         by_sql = {case.sql: case for case in cases}
+        self.cases = by_sql
         few = [by_sql[sql] for sql in ("integer", "text", "timestamptz", "numeric(12,2)")]
         self.tables = [
             Table("w_wide", [("id", "bigint", number)], cases),
@@ -96,8 +108,11 @@ class Workload:
         for _ in range(count or self.random.randint(1, 20)):
             key = self.fresh_key(table)
             row = list(key) + self.row(table)
-            self.conn.execute(f"insert into {table.name} values ({', '.join(['%s'] * len(row))})",
-                              row)
+            self.put(table, row)
+
+    def put(self, table, row):
+        self.conn.execute(f"insert into {table.name} ({', '.join(table.names())})"
+                          f" values ({', '.join(['%s'] * len(row))})", row)
 
     def fresh_key(self, table):
         if not table.key:
@@ -169,9 +184,7 @@ class Workload:
             return
         key = self.fresh_key(table)
         for _ in range(self.random.randint(1, 6)):
-            row = list(key) + self.row(table)
-            self.conn.execute(f"insert into {table.name} values ({', '.join(['%s'] * len(row))})",
-                              row)
+            self.put(table, list(key) + self.row(table))
             self.conn.execute(f"delete from {table.name} where {table.where()}", list(key))
         table.live.remove(key)
 
@@ -191,6 +204,54 @@ class Workload:
             chosen = Workload.insert
         chosen(self, table)
 
+    # --- shapes ----------------------------------------------------------------------------
+
+    def add_column(self, table):
+        """Some with a default, some under a name that was dropped before."""
+        if not table.spare:
+            return
+        name = table.spare.pop(self.random.randrange(len(table.spare)))
+        case = self.cases[self.random.choice(("integer", "text", "numeric(12,2)", "integer[]"))]
+        default = ""
+        if case.sql in ("integer", "text") and self.random.random() < 0.3:
+            default = " default '7'"
+        self.conn.execute(f"alter table {table.name} add column {name} {case.sql}{default}")
+        table.columns.append((name, case))
+
+    def drop_column(self, table):
+        name, _ = self.random.choice(table.columns)
+        if len(table.columns) > 1:
+            self.conn.execute(f"alter table {table.name} drop column {name}")
+            table.columns = [(n, c) for n, c in table.columns if n != name]
+            table.spare.append(name)
+
+    def rename_column(self, table):
+        if not table.spare:
+            return
+        at = self.random.randrange(len(table.columns))
+        name, case = table.columns[at]
+        new = table.spare.pop()
+        self.conn.execute(f"alter table {table.name} rename column {name} to {new}")
+        table.columns[at] = (new, case)
+        table.spare.append(name)
+
+    def change_type(self, table):
+        """int to bigint is a promotion; anything to text is not, and rewrites the rows."""
+        at = self.random.randrange(len(table.columns))
+        name, case = table.columns[at]
+        new = "bigint" if case.sql == "integer" else "text"
+        self.conn.execute(f"alter table {table.name} alter column {name} type {new}"
+                          f" using {name}::{new}")
+        table.columns[at] = (name, self.cases[new])
+
+    def alter(self, table):
+        if table.name == "w_full":
+            return
+        change = self.random.choice((Workload.add_column, Workload.add_column,
+                                     Workload.drop_column, Workload.rename_column,
+                                     Workload.change_type))
+        change(self, table)
+
     # --- transactions ----------------------------------------------------------------------
 
     def fill(self, rows=50):
@@ -205,7 +266,9 @@ class Workload:
         self.conn.execute("begin")
         for _ in range(self.random.choice((1, 1, 2, 3, 8))):
             table = self.random.choice(self.tables)
-            if self.random.random() < 0.15:
+            if self.alters and self.random.random() < 0.01:
+                self.alter(table)
+            elif self.random.random() < 0.15:
                 self.subtransaction(table)
             else:
                 self.operate(table)
@@ -226,8 +289,9 @@ class Workload:
             self.conn.execute("release savepoint s")
 
     def remember(self):
-        return [copy.copy(table.live) for table in self.tables]
+        return [(copy.copy(table.live), copy.copy(table.columns), copy.copy(table.spare))
+                for table in self.tables]
 
     def forget(self, before):
-        for table, live in zip(self.tables, before, strict=True):
-            table.live = live
+        for table, (live, columns, spare) in zip(self.tables, before, strict=True):
+            table.live, table.columns, table.spare = live, columns, spare
