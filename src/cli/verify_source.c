@@ -11,7 +11,7 @@
 enum {
     BATCH_ROWS = 4096,
     BATCH_BYTES = 8 << 20,
-    RUNNING_WAIT_MS = 10000,
+    RUNNING_WAIT_MS = 5000,
     RUNNING_PAUSE_MS = 100,
     FLUSH_WAIT_MS = 2000,
     PAGE_HEADER_BYTES = 24,      /* SizeOfXLogShortPHD */
