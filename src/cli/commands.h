@@ -36,6 +36,17 @@ COMMAND(verify, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLE
         "role needs REPLICATION. Exit code 0: equal; 1: different, or a table could not be "
         "compared (parked, missing); 3: some rows are not decided, or the lake did not get there "
         "in time.")
+COMMAND(
+    cleanup, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLES,
+    1u << CLI_ALL | 1u << CLI_DRY_RUN | 1u << CLI_YES, true,
+    "remove tables of the pipeline from the lake",
+    "Removes the tables that are named, or all of the pipeline, with their files; the next "
+    "walberg run copies afresh those that the source still has. Tables that others made are "
+    "refused. With --all everything of the pipeline goes: its tables, the slot, the "
+    "publication (only one of the default name that our role owns), the state in the lake and "
+    "the local state folder; _walberg.rejects too, unless other pipelines use it. Refused while "
+    "walberg run is up. On a terminal it asks; elsewhere it wants --yes. When it is interrupted "
+    "it can be called again.")
 COMMAND(query, "[WAREHOUSE]", CLI_FORM_WAREHOUSE, 1u << CLI_NOTIFY_FD, true,
         "serve queries on a warehouse, without a source",
         "Speaks the Postgres protocol on query.listen (127.0.0.1:5433 when it is not set): psql, "

@@ -5,15 +5,23 @@
 
 /* --- names ----------------------------------------------------------------------------------- */
 
+/* As it is listed, as a pattern, or by its bare name. */
+static bool
+is_meant(const char *argument, const char *qualified, const SourceTable *source)
+{
+    return strcmp(argument, qualified) == 0 ||
+           (source != NULL &&
+            (str_eqc(source->table_name, argument) ||
+             pattern_matches(str_of(argument), source->schema_name, source->table_name)));
+}
+
 static bool
 is_named(const Verify *verify, const char *qualified, const SourceTable *source)
 {
     const Cli *cli = verify->cli;
 
     for (int i = 0; i < cli->arg_count; i++)
-        if (strcmp(cli->args[i], qualified) == 0 ||
-            (source != NULL &&
-             pattern_matches(str_of(cli->args[i]), source->schema_name, source->table_name)))
+        if (is_meant(cli->args[i], qualified, source))
             return true;
     return cli->arg_count == 0;
 }
@@ -128,14 +136,9 @@ add_lake_tables(Verify *verify)
 static bool
 is_chosen(const Verify *verify, const char *argument)
 {
-    for (size_t i = 0; i < verify->table_count; i++) {
-        const VerifyTable *table = &verify->tables[i];
-
-        if (strcmp(argument, table->name) == 0 ||
-            (table->source != NULL && pattern_matches(str_of(argument), table->source->schema_name,
-                                                      table->source->table_name)))
+    for (size_t i = 0; i < verify->table_count; i++)
+        if (is_meant(argument, verify->tables[i].name, verify->tables[i].source))
             return true;
-    }
     return false;
 }
 

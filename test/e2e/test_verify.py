@@ -78,9 +78,10 @@ def test_equal_when_stopped(database, walberg):
         "public.t": "equal", "public.empty": "equal", "public.log": "equal"}
     assert (tables["public.t"]["source_rows"], tables["public.t"]["lake_rows"]) == (1000, 1000)
     assert tables["public.empty"]["source_rows"] == 0
-    done = walberg.call("verify", *walberg.positional(), "public.t")
-    assert done.returncode == 0
-    assert done.stdout == "public.t: equal, 1000 rows\n"
+    for name in ("public.t", "t", "*.t"):
+        done = walberg.call("verify", *walberg.positional(), name)
+        assert done.returncode == 0
+        assert done.stdout == "public.t: equal, 1000 rows\n"
     assert "verify" not in done.stderr
 
 
