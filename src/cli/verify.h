@@ -62,22 +62,22 @@ typedef struct VerifyTable {
 
     int64_t rows[SIDE_COUNT];
     int64_t rejected; /* values of the source that no column of the lake can hold */
-    unsigned bucket_bits;
     Bucket *buckets[SIDE_COUNT];
     uint8_t *unequal;    /* one bit a bucket */
     size_t unequal_from; /* buckets before it have been looked into */
+    unsigned bucket_bits;
 
     /* while rows are looked at one by one */
     bool open;
-    uint8_t *wanted; /* one bit a bucket */
-    bool narrowed;   /* only `pending` are wanted */
-    Buf pending;     /* Hash128, sorted: keys that are neither equal nor proven different */
+    bool narrowed; /* only `pending` are wanted */
     bool have_before;
+    bool at_least;   /* different: not all buckets were looked into */
+    uint8_t *wanted; /* one bit a bucket */
+    Buf pending;     /* Hash128, sorted: keys that are neither equal nor proven different */
     Notes before[SIDE_COUNT];
     Notes now[SIDE_COUNT];
 
     uint64_t different;
-    bool at_least; /* there may be more of them: not all buckets were looked into */
     uint64_t undecided;
     Buf shown; /* Difference, at most Verify.limit */
 } VerifyTable;

@@ -332,7 +332,7 @@ verify_scan_source(Verify *verify, VerifyTable *table, bool notes, Error *err)
         return pg_exec(verify->conn, NULL, "RELEASE scan", NULL, err);
     /* the others go on if the connection does */
     if (!pg_exec(verify->conn, NULL, "ROLLBACK TO scan", NULL, &ignored))
-        return false;
+        return WRAP(err, "%s", table->name);
     table->reason = arena_strdup(verify->arena, err->msg);
     return true;
 }

@@ -100,7 +100,7 @@ def test_what_is_not_ours_stays(database, walberg, lake, tmp_path):
     settings = {"source__publication": "mine"}
     walberg.once(**settings)
     second = Walberg(database, walberg.storage, tmp_path / "second", pipeline="second",
-                     source__tables='["public.other"]', sink__iceberg__namespace="{pipeline}")
+                     source__tables='["public.other"]', sink__iceberg__namespace='"{pipeline}"')
     second.folder.mkdir()
     second.once()
     foreign.write(walberg.storage)
