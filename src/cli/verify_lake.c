@@ -1,4 +1,5 @@
 /* verify_lake.c - how far the lake is, and the rows it has. */
+#include <assert.h>
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include "cli/state_folder.h"
 #include "cli/verify.h"
 #include "duck/parquet.h"
+#include "iceberg/evolve.h"
 
 enum { LOOK_EVERY_MS = 200 };
 
@@ -131,52 +133,21 @@ verify_await_lake(Verify *verify, bool lenient, Error *err)
 
 /* --- what it has ----------------------------------------------------------------------------- */
 
-/* Whether values of both are stored alike: Iceberg knows no JSON, it is a string there. Field ids
- * do not count here. */
+/* The lake's fields in the order of the source's columns. A column that the lake was not told of
+ * yet reads NULL there. */
 static bool
-stored_alike(const Type *a, const Type *b)
+map_fields(Verify *verify, VerifyTable *table, const TableMetadata *metadata, Error *err)
 {
-    TypeKind x = a->kind == TYPE_JSON ? TYPE_STRING : a->kind;
-    TypeKind y = b->kind == TYPE_JSON ? TYPE_STRING : b->kind;
-    bool alike = x == y && a->field_count == b->field_count && a->precision == b->precision &&
-                 a->scale == b->scale;
+    const FitWant want = {.source = table->source->schema};
+    int count = table->source->schema->column_count;
+    SchemaFit fit;
 
-    for (int i = 0; i < a->field_count && alike; i++)
-        alike = str_eq(a->fields[i].name, b->fields[i].name) &&
-                stored_alike(a->fields[i].type, b->fields[i].type);
-    return alike;
-}
-
-static const Field *
-find_field(const IcebergSchema *schema, Str name)
-{
-    for (int i = 0; i < schema->field_count; i++)
-        if (str_eq(schema->fields[i].name, name))
-            return &schema->fields[i];
-    return NULL;
-}
-
-/* The lake's fields in the order of the source's columns. */
-static bool
-map_fields(Verify *verify, VerifyTable *table, const IcebergSchema *lake, Error *err)
-{
-    const TableSchema *schema = table->source->schema;
-
-    table->fields = ARENA_ARRAY(verify->round_arena, Field, (size_t) schema->column_count);
-    for (int i = 0; i < schema->column_count; i++) {
-        const Field *wanted = &schema->columns[i].field;
-        const Field *field = find_field(lake, wanted->name);
-
-        if (field == NULL)
-            return FAIL(err, ERR_INPUT, "column %.*s is not in the lake", STR_ARG(wanted->name));
-        if (!stored_alike(field->type, wanted->type))
-            return FAIL(err, ERR_INPUT, "column %.*s has another type in the lake",
-                        STR_ARG(wanted->name));
-        table->fields[i] = *field;
-    }
-    if (lake->field_count != schema->column_count)
-        return FAIL(err, ERR_INPUT, "the lake has %d columns, the source %d", lake->field_count,
-                    schema->column_count);
+    TRY(iceberg_fit_schema(verify->round_arena, metadata, &want, &fit, err));
+    table->fit = fit.schema;
+    assert(fit.schema->column_count == count);
+    table->fields = ARENA_ARRAY(verify->round_arena, Field, (size_t) count);
+    for (int i = 0; i < count; i++)
+        table->fields[i] = fit.schema->columns[i].field;
     return true;
 }
 
@@ -206,7 +177,7 @@ plan_table(Verify *verify, VerifyTable *table, Error *err)
         return FAIL(err, ERR_INPUT, "it is not in the lake");
     TRY(metadata_parse(arena, loaded.metadata, &metadata, err));
     TRY(check_metadata(verify, metadata, err));
-    TRY(map_fields(verify, table, metadata_current_schema(metadata), err));
+    TRY(map_fields(verify, table, metadata, err));
 
     const PlanMake make = {.files = &verify->files,
                            .duck = verify->duck,
@@ -220,6 +191,8 @@ void
 verify_drop_plan(VerifyTable *table)
 {
     dead_rows_free(table->plan.dead);
+    schema_unref(table->fit);
+    table->fit = NULL;
     table->plan = (TablePlan){0};
 }
 
@@ -229,7 +202,7 @@ verify_plan_lake(Verify *verify, VerifyTable *table, Error *err)
     verify_drop_plan(table);
     if (plan_table(verify, table, err))
         return true;
-    if (err->kind != ERR_INPUT)
+    if (err->kind != ERR_INPUT && err->kind != ERR_COPY)
         return WRAP(err, "%s", table->name);
     table->reason = arena_strdup(verify->arena, err->msg);
     return true;

@@ -26,16 +26,19 @@ is_named(const Verify *verify, const char *qualified, const SourceTable *source)
     return cli->arg_count == 0;
 }
 
+/* A table that was renamed keeps its name in the lake. */
 static TableName
 lake_name(const Verify *verify, const SourceTable *source)
 {
-    TableRule rule =
-        config_table_rule(verify->config, verify->arena, source->schema_name, source->table_name);
+    const StateTable *known = state_find_oid(&verify->state, source->relid);
+    bool named = known != NULL && known->table_name != NULL && known->table_name[0] != '\0';
+    Str schema = named ? arena_str(verify->arena, str_of(known->schema_name)) : source->schema_name;
+    Str table = named ? arena_str(verify->arena, str_of(known->table_name)) : source->table_name;
+    TableRule rule = config_table_rule(verify->config, verify->arena, schema, table);
 
     return (TableName){
-        .space = config_namespace(verify->config, verify->arena, verify->server.database,
-                                  source->schema_name),
-        .name = rule.name != NULL ? str_of(rule.name) : source->table_name,
+        .space = config_namespace(verify->config, verify->arena, verify->server.database, schema),
+        .name = rule.name != NULL ? str_of(rule.name) : table,
     };
 }
 
@@ -65,17 +68,19 @@ status_reason(const Verify *verify, const json_t *status, const char *name)
 static const char *
 reason_of(const Verify *verify, const json_t *status, const SourceTable *source)
 {
-    const StateTable *known = state_find_table(&verify->state, source->qualified);
+    const StateTable *known = state_find_oid(&verify->state, source->relid);
     const char *reason = status_reason(verify, status, source->qualified);
 
     if (reason != NULL)
         return reason;
     if (source->excluded != NULL)
         return source->excluded;
+    if (known == NULL && state_find_table(&verify->state, source->qualified) != NULL)
+        return "it was dropped and made again in the source, and the lake has the old one";
     if (known == NULL)
         return source->problem != NULL ? source->problem : "it is not in the lake";
-    if (known->oid != source->relid)
-        return "it was dropped and made again in the source, and the lake has the old one";
+    if (known->copy_again)
+        return "it is to be copied again, and the lake still shows the old rows";
     if (!source->readable)
         return "the role may not read it in the source";
     return NULL;
@@ -87,7 +92,8 @@ reason_of(const Verify *verify, const json_t *status, const SourceTable *source)
 static bool
 is_expected(const Verify *verify, const SourceTable *source)
 {
-    return state_find_table(&verify->state, source->qualified) != NULL ||
+    return state_find_oid(&verify->state, source->relid) != NULL ||
+           state_find_table(&verify->state, source->qualified) != NULL ||
            (source->published && source->schema != NULL) || verify->cli->arg_count > 0;
 }
 
@@ -112,10 +118,11 @@ add_source_tables(Verify *verify, const json_t *status)
 }
 
 static bool
-is_in_source(const Verify *verify, const char *qualified)
+is_in_source(const Verify *verify, const StateTable *known)
 {
     for (int i = 0; i < verify->source.count; i++)
-        if (strcmp(verify->source.items[i].qualified, qualified) == 0)
+        if (verify->source.items[i].relid == known->oid ||
+            strcmp(verify->source.items[i].qualified, known->source) == 0)
             return true;
     return false;
 }
@@ -126,7 +133,7 @@ add_lake_tables(Verify *verify)
     for (size_t i = 0; i < verify->state.table_count; i++) {
         const char *name = verify->state.tables[i].source;
 
-        if (!is_in_source(verify, name) && is_named(verify, name, NULL))
+        if (!is_in_source(verify, &verify->state.tables[i]) && is_named(verify, name, NULL))
             add_table(verify, (VerifyTable){.name = arena_strdup(verify->arena, name),
                                             .reason = "it is not in the source, or left out by "
                                                       "source.tables"});

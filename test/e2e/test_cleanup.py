@@ -4,6 +4,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -161,9 +162,13 @@ def test_a_terminal_is_asked(answer, code, filled):
 
 
 def test_a_parked_table_is_mended(filled, database, lake):
-    database.execute("alter table t add column extra int", "update t set extra = 1 where id = 1")
+    """Somebody removed its files."""
+    for path in (filled.folder / "lake/public/t/data").iterdir():
+        path.unlink()
+    shutil.rmtree(filled.folder / "state/index")
     filled.call("run", "--once", *filled.positional())
-    assert next(t for t in filled.status()["tables"] if t["name"] == "public.t")["state"] == "parked"
+    table = next(t for t in filled.status()["tables"] if t["name"] == "public.t")
+    assert table["state"] == "parked"
     cleanup(filled, "public.t", "--yes")
     filled.once()
     assert compare(database, lake, ["t"]) == 100
@@ -191,7 +196,7 @@ def points(filled, *args):
 
 @pytest.mark.parametrize("then", ["run", "cleanup"])
 def test_a_crash_in_the_middle(then, filled, database, lake):
-    """After each step of a cleanup the process dies; run or a second cleanup takes it from there."""
+    """The process dies after each step of a cleanup; run or a second one takes it from there."""
     found = points(filled, "public.t")
     assert {"catalog.drop", "cleanup.dropped", "cleanup.file", "cleanup.state"} <= set(found)
     for point in found:
