@@ -79,8 +79,6 @@ reason_of(const Verify *verify, const json_t *status, const SourceTable *source)
         return "it was dropped and made again in the source, and the lake has the old one";
     if (known == NULL)
         return source->problem != NULL ? source->problem : "it is not in the lake";
-    if (known->copy_again)
-        return "it is to be copied again, and the lake still shows the old rows";
     if (!source->readable)
         return "the role may not read it in the source";
     return NULL;

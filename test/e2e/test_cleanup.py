@@ -69,7 +69,8 @@ def test_dry_run_lists_and_leaves(filled):
     words = [" ".join(line.split()[:4]) for line in done.stdout.splitlines()]
     name = filled.database.name
     assert words == ["would remove table public.other", "would remove table public.t",
-                     f"would remove publication walberg_{name}", f"would remove slot walberg_{name}",
+                     f"would remove publication walberg_{name}",
+                     f"would remove slot walberg_{name}",
                      "would remove state object", "would remove state folder"]
     assert files(filled, "") == before and filled.slot()
     report = json.loads(cleanup(filled, "--dry-run", "--json", "public.t").stdout)
