@@ -1,6 +1,7 @@
 /* cleanup.c - `walberg cleanup`: tables out of the lake, and with --all everything of a pipeline.
  *
- * Nothing may write meanwhile: the lock of the state folder is held, and the slot must not be read.
+ * Nothing may write meanwhile: the lock of the state folder is held, the slot must not be read, and
+ * the state object is claimed, as a second `run` would.
  * The order is such that a crash leaves what `run` and another cleanup understand:
  *
  *   1. the table's metadata, the newest version last: the table is whole until it is gone at once
@@ -20,6 +21,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/json_writer.h"
@@ -27,7 +29,7 @@
 #include "source/server.h"
 #include "source/slot.h"
 
-enum { TREE_FDS = 16 };
+enum { TREE_FDS = 16, SLOT_WATCH_MS = 2000, SLOT_PAUSE_MS = 50 };
 
 static void
 cleanup_done(Cleanup *cleanup)
@@ -60,20 +62,29 @@ lock_folder(Cleanup *cleanup, Error *err)
                 cleanup->config->pipeline, path);
 }
 
-/* On another machine, or with another state folder. */
+/* On another machine, or with another state folder. Between two sessions of its stream a process
+ * does not read its slot for a moment, so we look for a while; one that is away for longer is kept
+ * out by claim_state(). */
 static bool
 check_slot(Cleanup *cleanup, Error *err)
 {
     const char *name = cleanup->has_state ? cleanup->state.slot : cleanup->config->source_slot;
-    Slot slot;
 
-    TRY(source_slot_load(cleanup->conn, cleanup->arena, name, &slot, err));
-    if (!slot.exists || slot.active_pid == 0)
-        return true;
-    return FAIL(err, ERR_INPUT,
-                "slot %s is in use by server process %d: walberg runs somewhere\n"
-                "hint: stop it first",
-                name, slot.active_pid);
+    for (int64_t until = clock_ms() + SLOT_WATCH_MS; clock_ms() < until;) {
+        AUTO_ARENA Arena *arena = arena_new();
+        Slot slot;
+
+        TRY(source_slot_load(cleanup->conn, arena, name, &slot, err));
+        if (!slot.exists)
+            return true;
+        if (slot.active_pid != 0)
+            return FAIL(err, ERR_INPUT,
+                        "slot %s is in use by server process %d: walberg runs somewhere\n"
+                        "hint: stop it first",
+                        name, slot.active_pid);
+        usleep(1000 * SLOT_PAUSE_MS);
+    }
+    return true;
 }
 
 static bool
@@ -212,15 +223,41 @@ is_removed(const Cleanup *cleanup, const char *source)
     return false;
 }
 
+static bool
+write_state(Cleanup *cleanup, Error *err)
+{
+    AUTO_BUF Buf text = {0};
+    char *writer = ARENA_ARRAY(cleanup->arena, char, 37);
+    const char *key = arena_printf(cleanup->arena, "_walberg/%s.json", cleanup->config->pipeline);
+    bool swapped;
+
+    random_uuid(writer);
+    cleanup->state.writer = writer;
+    state_write(&cleanup->state, &text);
+    TRY(FAULT("cleanup.state", err));
+    TRY(store_put_match(cleanup->store, key, &cleanup->state_version, buf_view(&text), &swapped,
+                        &cleanup->state_version, err));
+    if (!swapped)
+        return FAIL(err, ERR_INPUT,
+                    "another process wrote the pipeline's state: walberg runs somewhere\n"
+                    "hint: stop it first");
+    return true;
+}
+
+/* Whoever runs the pipeline unseen is refused at its next write of the state, and before it could
+ * tell the slot anything. */
+static bool
+claim_state(Cleanup *cleanup, Error *err)
+{
+    return !cleanup->has_state || write_state(cleanup, err);
+}
+
 /* The tables that are gone out of the state object. */
 static bool
 forget_tables(Cleanup *cleanup, Error *err)
 {
-    AUTO_BUF Buf text = {0};
     PipelineState *state = &cleanup->state;
-    char *writer = ARENA_ARRAY(cleanup->arena, char, 37);
     size_t kept = 0;
-    bool swapped;
 
     for (size_t i = 0; i < state->table_count; i++)
         if (!is_removed(cleanup, state->tables[i].source))
@@ -228,18 +265,7 @@ forget_tables(Cleanup *cleanup, Error *err)
     if (kept == state->table_count)
         return true;
     state->table_count = kept;
-    random_uuid(writer);
-    state->writer = writer;
-    state_write(state, &text);
-    TRY(FAULT("cleanup.state", err));
-    TRY(store_put_match(
-        cleanup->store, arena_printf(cleanup->arena, "_walberg/%s.json", cleanup->config->pipeline),
-        &cleanup->state_version, buf_view(&text), &swapped, &cleanup->state_version, err));
-    if (!swapped)
-        return FAIL(
-            err, ERR_TRANSIENT,
-            "another process wrote the pipeline's state\nhint: stop it, then clean up again");
-    return true;
+    return write_state(cleanup, err);
 }
 
 static bool
@@ -287,6 +313,7 @@ remove_all(Cleanup *cleanup, Error *err)
 {
     bool forgotten = false;
 
+    TRY(claim_state(cleanup, err));
     for (size_t i = 0; i < BUF_COUNT(&cleanup->items, CleanupItem); i++) {
         const CleanupItem *item = &BUF_AT(&cleanup->items, CleanupItem, i);
 
