@@ -97,6 +97,14 @@ catalog_commit(/* NOLINT(readability-function-size): as in catalog.h */
 }
 
 bool
+catalog_drop(Catalog *catalog, Arena *arena, const TableName *name, Error *err)
+{
+    if (!check_name(name, err) || !catalog->ops->drop(catalog, arena, name, err))
+        return wrap(err, "drop", name);
+    return true;
+}
+
+bool
 catalog_list(Catalog *catalog, Arena *arena, TableName **out_names, size_t *out_count, Error *err)
 {
     if (!catalog->ops->list(catalog, arena, out_names, out_count, err))

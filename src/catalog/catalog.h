@@ -8,6 +8,9 @@
  *     racing commits on one token exactly one succeeds, the others get ERR_CONFLICT;
  *   - a commit whose outcome cannot be known fails with ERR_TRANSIENT; the caller loads and looks
  *     for its snapshot id before anything else;
+ *   - drop makes the table go at one moment: before it, the last version is there, never an older
+ *     one. It may be called again, also for a table that is half dropped or not there. What the
+ *     table's metadata names (data files, manifests) stays: that is for the caller to remove;
  *   - list names every table with its namespace, sorted, exactly as given to create; a namespace
  *     is there when it has a table. */
 #ifndef CATALOG_CATALOG_H
@@ -39,6 +42,7 @@ typedef struct CatalogOps {
                    CatalogTable *out_table, Error *err);
     bool (*commit)(Catalog *catalog, Arena *arena, const TableName *name, const CatalogTable *base,
                    Str metadata, CatalogTable *out_table, Error *err);
+    bool (*drop)(Catalog *catalog, Arena *arena, const TableName *name, Error *err);
     bool (*list)(Catalog *catalog, Arena *arena, TableName **out_names, size_t *out_count,
                  Error *err);
     bool (*current_token)(Catalog *catalog, Arena *arena, const TableName *name, const char *token,
@@ -65,6 +69,8 @@ bool catalog_create(Catalog *catalog, Arena *arena, const TableName *name, Str m
                     CatalogTable *out_table, Error *err) WARN_UNUSED;
 bool catalog_commit(Catalog *catalog, Arena *arena, const TableName *name, const CatalogTable *base,
                     Str metadata, CatalogTable *out_table, Error *err) WARN_UNUSED;
+/* Nobody else may write to it meanwhile. No error when it is not there. */
+bool catalog_drop(Catalog *catalog, Arena *arena, const TableName *name, Error *err) WARN_UNUSED;
 bool catalog_list(Catalog *catalog, Arena *arena, TableName **out_names, size_t *out_count,
                   Error *err) WARN_UNUSED;
 /* Cheap check for news: the table's present token, starting the look from `token` (NULL: from

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "base/fault.h"
 #include "catalog/folder_name.h"
 
 enum {
@@ -386,6 +387,45 @@ file_commit(/* NOLINT(readability-function-size): as in catalog.h */
     return write_version(&place, from.number + 1, metadata, out_table, err);
 }
 
+/* ---- dropping ---- */
+
+static int
+compare_versions(const void *left, const void *right)
+{
+    const Version *a = left;
+    const Version *b = right;
+
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* All versions, oldest first: the highest is the table for as long as it is there, so it goes last.
+ * The hint follows it; one that names nothing is not believed. */
+static bool
+file_drop(Catalog *catalog, Arena *arena, const TableName *name, Error *err)
+{
+    Place place = place_of(catalog, arena, name);
+    AUTO_BUF Buf versions = {0};
+    StoreObject *objects;
+    size_t count;
+
+    TRY(store_list(place.store, arena_printf(arena, "%sv", place.metadata), arena, &objects, &count,
+                   err));
+    for (size_t i = 0; i < count; i++) {
+        Version version = version_of_key(&place, objects[i].key);
+
+        if (version.number != 0)
+            BUF_PUSH(&versions, Version, version);
+    }
+    count = BUF_COUNT(&versions, Version);
+    if (count > 0)
+        qsort(versions.ptr, count, sizeof(Version), compare_versions);
+    for (size_t i = 0; i < count; i++) {
+        TRY(FAULT("catalog.drop", err));
+        TRY(store_remove(place.store, version_key(&place, BUF_AT(&versions, Version, i)), err));
+    }
+    return store_remove(place.store, hint_key(&place), err);
+}
+
 /* ---- listing ---- */
 
 /* A folder may be left of a table that was dropped: it is one when it has metadata. */
@@ -505,6 +545,7 @@ const CatalogOps file_catalog_ops = {
     .load = file_load,
     .create = file_create,
     .commit = file_commit,
+    .drop = file_drop,
     .list = file_list,
     .current_token = file_current_token,
     .close = file_close,

@@ -23,17 +23,25 @@ typedef enum CliOption {
     CLI_ONCE,
     CLI_FORMAT,
     CLI_NOTIFY_FD,
+    CLI_LIMIT,
+    CLI_TIMEOUT,
+    CLI_ALL,
+    CLI_DRY_RUN,
+    CLI_YES,
 } CliOption;
 
-enum { CLI_OPTION_COUNT = CLI_NOTIFY_FD + 1 };
+enum { CLI_OPTION_COUNT = CLI_YES + 1 };
 
 /* What the positional arguments mean. */
 typedef enum CliForm {
     CLI_FORM_NONE,
     CLI_FORM_OPTIONAL,         /* at most one: Cli.args[0] */
     CLI_FORM_SOURCE_WAREHOUSE, /* both or none; they become settings */
-    CLI_FORM_WAREHOUSE,        /* at most one; it becomes a setting */
-    CLI_FORM_WAREHOUSE_SQL,    /* [WAREHOUSE] SQL: the statement is Cli.args[0] */
+    /* the same, and tables behind them: Cli.args. A first argument is a source when it is written
+     * as one: a URI, or keyword=value */
+    CLI_FORM_SOURCE_WAREHOUSE_TABLES,
+    CLI_FORM_WAREHOUSE,     /* at most one; it becomes a setting */
+    CLI_FORM_WAREHOUSE_SQL, /* [WAREHOUSE] SQL: the statement is Cli.args[0] */
 } CliForm;
 
 typedef struct Cli Cli;
@@ -62,8 +70,13 @@ struct Cli {
     bool verbose;
     bool quiet;
     bool once;
-    const char *format; /* --format, NULL */
-    int notify_fd;      /* --notify-fd, -1: none */
+    const char *format;  /* --format, NULL */
+    int notify_fd;       /* --notify-fd, -1: none */
+    const char *limit;   /* --limit, NULL */
+    const char *timeout; /* --timeout, NULL */
+    bool all;
+    bool dry_run;
+    bool yes;
 };
 
 /* The whole program; returns the exit code. */

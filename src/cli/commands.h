@@ -21,6 +21,32 @@ COMMAND(status, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "State of the pipeline and of each table, lag in bytes and seconds, WAL held by the slot, "
         "rejects, last error. Live while walberg run is up, otherwise from the state folder and "
         "the source. Exit code 1 if a table is parked.")
+COMMAND(verify, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLES,
+        1u << CLI_LIMIT | 1u << CLI_TIMEOUT, true, "compare source and lake, row by row",
+        "Compares the tables (all of the pipeline, or those named) by value: as of a snapshot of "
+        "the source, taken now, and the lake once it has all that the snapshot sees. Works while "
+        "walberg run streams, and while it is stopped. Needs SELECT on the tables, changes "
+        "nothing, and holds a snapshot open as pg_dump does. Rows that change meanwhile are "
+        "compared again, with later snapshots; a row is called different only when it stood still "
+        "on one side while the other was looked at. A row that keeps changing is not decided, and "
+        "counted as such. Each look reads the whole table. Rows of tables without a key are "
+        "counted, twins together. Values that the lake cannot hold (_walberg.rejects) are NULL "
+        "there and are counted, not called different. While walberg is stopped and changes wait "
+        "for it the two can only be compared after it went on; to see whether there are any, the "
+        "role needs REPLICATION. Exit code 0: equal; 1: different, or a table could not be "
+        "compared (parked, missing); 3: some rows are not decided, or the lake did not get there "
+        "in time.")
+COMMAND(
+    cleanup, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLES,
+    1u << CLI_ALL | 1u << CLI_DRY_RUN | 1u << CLI_YES, true,
+    "remove tables of the pipeline from the lake",
+    "Removes the tables that are named, or all of the pipeline, with their files; the next "
+    "walberg run copies afresh those that the source still has. Tables that others made are "
+    "refused. With --all everything of the pipeline goes: its tables, the slot, the "
+    "publication (only one of the default name that our role owns), the state in the lake and "
+    "the local state folder; _walberg.rejects too, unless other pipelines use it. Refused while "
+    "walberg run is up. On a terminal it asks; elsewhere it wants --yes. When it is interrupted "
+    "it can be called again.")
 COMMAND(query, "[WAREHOUSE]", CLI_FORM_WAREHOUSE, 1u << CLI_NOTIFY_FD, true,
         "serve queries on a warehouse, without a source",
         "Speaks the Postgres protocol on query.listen (127.0.0.1:5433 when it is not set): psql, "

@@ -9,6 +9,19 @@ cli_connect_source(const Config *config, PgConn **out_conn, Error *err)
 }
 
 bool
+cli_resolve(Config *config, Arena *arena, PgConn **conn, Error *err)
+{
+    const char *database = NULL;
+
+    if (config->pipeline == NULL && config->source_postgres != NULL) {
+        if (*conn == NULL && !cli_connect_source(config, conn, err))
+            return WRAP(err, "ask the source for its database, after which the pipeline is named");
+        database = arena_strdup(arena, pg_database(*conn));
+    }
+    return config_resolve(config, arena, database, err);
+}
+
+bool
 cli_open_warehouse(const Config *config, int64_t retry_ms_max, Store **out_store, Error *err)
 {
     return store_open(config->warehouse,

@@ -9,6 +9,10 @@
 /* An ordinary connection to source.postgres. */
 bool cli_connect_source(const Config *config, PgConn **out_conn, Error *err) WARN_UNUSED;
 
+/* config_resolve(). The pipeline is called after the source's database unless the settings name it:
+ * then *conn, if it is NULL, becomes a connection. */
+bool cli_resolve(Config *config, Arena *arena, PgConn **conn, Error *err) WARN_UNUSED;
+
 /* retry_ms_max: how long transient trouble is worth waiting for. */
 bool cli_open_warehouse(const Config *config, int64_t retry_ms_max, Store **out_store,
                         Error *err) WARN_UNUSED;

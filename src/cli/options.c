@@ -16,5 +16,15 @@ const CliOptionRow cli_options[CLI_OPTION_COUNT] = {
     [CLI_NOTIFY_FD] = {"notify-fd", "FD",
                        "a pipe: each byte means that something was committed, its end to leave", 0,
                        false},
+    [CLI_LIMIT] = {"limit", "N", "show at most N differing rows of a table; default: 10", 0, false},
+    [CLI_TIMEOUT] = {"timeout", "DURATION",
+                     "how long to wait for the lake to reach the source's position; default: 5m", 0,
+                     false},
+    [CLI_ALL] = {"all", NULL,
+                 "everything: also the slot, the publication, the state in the lake and the local "
+                 "state folder",
+                 0, false},
+    [CLI_DRY_RUN] = {"dry-run", NULL, "only list what would be removed", 0, false},
+    [CLI_YES] = {"yes", NULL, "do not ask", 'y', false},
     [CLI_FORMAT] = {"format", "FORMAT", "how to print: table, csv or json", 0, false},
 };

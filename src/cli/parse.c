@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "config/distance.h"
@@ -97,6 +98,21 @@ take_option(Parsed *parsed, CliOption option, const char *argument)
     case CLI_FORMAT:
         cli->format = argument;
         break;
+    case CLI_LIMIT:
+        cli->limit = argument;
+        break;
+    case CLI_TIMEOUT:
+        cli->timeout = argument;
+        break;
+    case CLI_ALL:
+        cli->all = true;
+        break;
+    case CLI_DRY_RUN:
+        cli->dry_run = true;
+        break;
+    case CLI_YES:
+        cli->yes = true;
+        break;
     case CLI_NOTIFY_FD:
         cli->notify_fd = (int) strtol(argument, NULL, 10);
         break;
@@ -172,27 +188,41 @@ fail_arguments(const Command *command, Error *err)
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
 }
 
+/* A source is a URI, or begins with keyword= (libpq, "Connection Strings"); a table is neither. */
+static bool
+is_source(const char *argument)
+{
+    return strncmp(argument, "postgres://", 11) == 0 ||
+           strncmp(argument, "postgresql://", 13) == 0 ||
+           (argument[0] != '=' &&
+            argument[strspn(argument, "abcdefghijklmnopqrstuvwxyz_ ")] == '=');
+}
+
 /* Give the positional arguments their meaning. */
 static bool
 take_arguments(Parsed *parsed, int count, const char *const *args, Error *err)
 {
     static const int count_max[] = {[CLI_FORM_NONE] = 0,
                                     [CLI_FORM_OPTIONAL] = 1,
+                                    [CLI_FORM_SOURCE_WAREHOUSE_TABLES] = INT_MAX,
                                     [CLI_FORM_SOURCE_WAREHOUSE] = 2,
                                     [CLI_FORM_WAREHOUSE] = 1,
                                     [CLI_FORM_WAREHOUSE_SQL] = 2};
     Cli *cli = &parsed->cli;
     CliForm form = cli->command->form;
+    bool tables = form == CLI_FORM_SOURCE_WAREHOUSE_TABLES;
+    bool source =
+        tables ? count > 0 && is_source(args[0]) : form == CLI_FORM_SOURCE_WAREHOUSE && count > 0;
 
-    if (count > count_max[form] || (form == CLI_FORM_SOURCE_WAREHOUSE && count == 1) ||
+    if (count > count_max[form] || (source && count == 1) ||
         (form == CLI_FORM_WAREHOUSE_SQL && count == 0))
         return fail_arguments(cli->command, err);
-    if (form == CLI_FORM_SOURCE_WAREHOUSE && count == 2) {
+    if (source) {
         parsed->load.source = args[0];
         parsed->load.warehouse = args[1];
         cli->has_source = true;
-        args += count;
-        count = 0;
+        args += 2;
+        count -= 2;
     } else if ((form == CLI_FORM_WAREHOUSE && count == 1) ||
                (form == CLI_FORM_WAREHOUSE_SQL && count == 2)) {
         parsed->load.warehouse = args[0];

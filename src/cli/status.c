@@ -5,22 +5,18 @@
  * then the source is asked for the slot, which goes on holding WAL while nobody reads it. */
 #include "cli/cli.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "cli/connect.h"
+#include "cli/state_folder.h"
 #include "cli/text_table.h"
-#include "config/value.h"
 #include "model/position.h"
 #include "source/server.h"
 #include "source/slot.h"
 
-enum { STATUS_BYTES_MAX = 64 << 20, EXIT_PARKED = 1 };
+enum { EXIT_PARKED = 1 };
 
 typedef struct Status {
     Arena *arena;
@@ -39,24 +35,6 @@ status_done(Status *status)
 
 /* --- what the pipeline left ------------------------------------------------------------------ */
 
-static void
-close_fd(const int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-}
-
-/* Whether a process runs this pipeline: it holds a lock that ends with it, however it ends. */
-static bool
-is_running(const Status *status)
-{
-    AUTO(close_fd)
-    int fd =
-        open(arena_printf(status->arena, "%s/lock", status->config->state), O_RDONLY | O_CLOEXEC);
-
-    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 static json_t *
 empty_document(const Status *status)
 {
@@ -69,22 +47,10 @@ empty_document(const Status *status)
 static bool
 read_document(Status *status, Error *err)
 {
-    const char *path = arena_printf(status->arena, "%s/status.json", status->config->state);
-    bool found = false;
-    json_error_t problem;
-    Str text;
-
-    TRY(value_read_file(status->arena, path, STATUS_BYTES_MAX, &text, &found, err));
-    if (!found) {
-        status->json = empty_document(status);
-        return status->json != NULL || FAIL(err, ERR_BUG, "status: json_pack failed");
-    }
-    status->json = json_loadb(text.ptr, text.len, 0, &problem);
+    TRY(state_folder_status(status->config, status->arena, &status->json, err));
     if (status->json == NULL)
-        return FAIL(err, ERR_INPUT, "%s:%d: %s", path, problem.line, problem.text);
-    if (!json_is_object(status->json) || !json_is_array(json_object_get(status->json, "tables")))
-        return FAIL(err, ERR_INPUT, "%s is not a status", path);
-    return true;
+        status->json = empty_document(status);
+    return status->json != NULL || FAIL(err, ERR_BUG, "status: json_pack failed");
 }
 
 /* --- the source ------------------------------------------------------------------------------ */
@@ -278,20 +244,6 @@ has_parked_table(const Status *status)
     return false;
 }
 
-/* The pipeline is called after the database unless the settings name it. */
-static bool
-resolve(Status *status, Config *config, Error *err)
-{
-    const char *database = NULL;
-
-    if (config->pipeline == NULL && config->source_postgres != NULL) {
-        if (!cli_connect_source(config, &status->conn, err))
-            return WRAP(err, "ask the source for its database, after which the pipeline is named");
-        database = arena_strdup(status->arena, pg_database(status->conn));
-    }
-    return config_resolve(config, status->arena, database, err);
-}
-
 int
 cmd_status(const Cli *cli)
 {
@@ -299,11 +251,11 @@ cmd_status(const Cli *cli)
     AUTO_BUF Buf out = {0};
     Error err = {0};
 
-    if (!resolve(&status, cli->config, &err))
+    if (!cli_resolve(cli->config, status.arena, &status.conn, &err))
         return cli_fail_settings(&err);
     if (!read_document(&status, &err))
         return cli_fail(&err);
-    status.live = is_running(&status);
+    status.live = state_folder_is_locked(status.config, status.arena);
     if (!status.live)
         make_stopped(&status);
     if (cli->json)

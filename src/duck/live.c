@@ -92,6 +92,17 @@ dead_rows_count(const DeadRows *dead, size_t file)
     return BUF_COUNT(&dead->files[file], uint32_t);
 }
 
+bool
+dead_rows_has(const DeadRows *dead, size_t file, uint32_t row)
+{
+    assert(file < dead->file_count);
+
+    const Buf *rows = &dead->files[file];
+
+    return rows->len > 0 &&
+           bsearch(&row, rows->ptr, BUF_COUNT(rows, uint32_t), sizeof row, compare_rows) != NULL;
+}
+
 DeadTable *
 dead_table_new(void)
 {

@@ -164,6 +164,7 @@ void dead_rows_add(DeadRows *dead, size_t file, uint32_t row);
 /* After the last row was added; a row may have been added twice. */
 void dead_rows_seal(DeadRows *dead);
 uint64_t dead_rows_count(const DeadRows *dead, size_t file);
+bool dead_rows_has(const DeadRows *dead, size_t file, uint32_t row); /* sealed */
 
 DeadTable *dead_table_new(void);
 void dead_table_free(DeadTable *table); /* after the Duck is closed; NULL is fine */

@@ -196,8 +196,8 @@ source_copy_end(PgConn *conn, Error *err)
 /* A rewrite that committed after the snapshot was taken leaves a relation that the snapshot sees as
  * empty (Postgres documentation, "Caveats" of MVCC). The catalog read with SQL is as of the
  * snapshot, the function tells today's file: they must agree, and the lock keeps it so. */
-static bool
-check_not_rewritten(PgConn *conn, Arena *arena, const CopyTask *task, Error *err)
+bool
+copy_task_check(PgConn *conn, Arena *arena, const CopyTask *task, Error *err)
 {
     PgResult r;
     const char *sql =
@@ -240,7 +240,7 @@ copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyRea
                            .run = *run,
                            .map = {.count = columns, .column_map = column_map},
                            .datums = ARENA_ARRAY(arena, Datum, (size_t) columns)};
-    if (!FAULT("source.copy.task", err) || !check_not_rewritten(conn, arena, task, err) ||
+    if (!FAULT("source.copy.task", err) || !copy_task_check(conn, arena, task, err) ||
         !pg_copy_start(conn, copy_task_sql(arena, task), err)) {
         arena_free(arena);
         return WRAP(err, "copy %s", task->table->qualified);

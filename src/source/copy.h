@@ -51,6 +51,10 @@ const char *copy_task_sql(Arena *arena, const CopyTask *task);
 bool source_copy_begin(PgConn *conn, const char *snapshot, Error *err) WARN_UNUSED;
 bool source_copy_end(PgConn *conn, Error *err) WARN_UNUSED;
 
+/* Inside a transaction with a snapshot: take an ACCESS SHARE lock on the task's relation, and make
+ * sure that the snapshot sees its rows. ERR_TRANSIENT when it was rewritten since. */
+bool copy_task_check(PgConn *conn, Arena *arena, const CopyTask *task, Error *err) WARN_UNUSED;
+
 typedef struct CopyRun {
     size_t batch_rows;  /* a batch is full when it has this many rows */
     size_t batch_bytes; /* or this much memory */

@@ -395,6 +395,64 @@ names_are_kept_exactly(void **state)
 }
 
 static void
+drop(Fixture *f, const TableName *name)
+{
+    Error err = {0};
+
+    OK(catalog_drop(f->catalog, f->arena, name, &err));
+}
+
+static void
+a_dropped_table_is_gone_and_can_be_made_again(void **state)
+{
+    AUTO_FIXTURE Fixture f = fixture_of(state);
+    const TableName other = {.space = STR("public"), .name = STR("orders2")};
+    CatalogTable table = create(&f, &orders, "1");
+    TableName *listed;
+    Error err = {0};
+    size_t count;
+    bool found;
+
+    for (int i = 2; i < 13; i++)
+        table = commit(&f, &table, arena_printf(f.arena, "%d", i));
+    create(&f, &other, "other");
+    put(&f, "public/orders/data/x.parquet", "x");
+    put(&f, METADATA "v5-not-a-version", "x");
+    drop(&f, &orders);
+    load(&f, &orders, NULL);
+    load(&f, &other, "other");
+    OK(catalog_list(f.catalog, f.arena, &listed, &count, &err));
+    assert_int_equal(count, 1);
+    /* what metadata names is the caller's business */
+    OK(store_stat(f.store, "public/orders/data/x.parquet", &found, NULL, &err));
+    assert_true(found);
+    drop(&f, &orders); /* again: no error */
+    FAILS(catalog_commit(f.catalog, f.arena, &orders, &table, STR("x"), &table, &err),
+          ERR_CONFLICT);
+    create(&f, &orders, "anew");
+    load(&f, &orders, "anew");
+}
+
+/* What a drop that was interrupted leaves: the newest version is the table until it goes. */
+static void
+a_half_dropped_table_is_whole_or_gone(void **state)
+{
+    AUTO_FIXTURE Fixture f = fixture_of(state);
+    CatalogTable first = create(&f, &orders, "1");
+    CatalogTable second = commit(&f, &first, "2");
+
+    commit(&f, &second, "3");
+    remove_key(&f, METADATA "v1.metadata.json");
+    remove_key(&f, METADATA "v2.metadata.json");
+    load(&f, &orders, "3");
+    remove_key(&f, METADATA "v3.metadata.json");
+    load(&f, &orders, NULL); /* only the hint is left */
+    drop(&f, &orders);
+    create(&f, &orders, "anew");
+    load(&f, &orders, "anew");
+}
+
+static void
 what_cannot_be_is_refused(void **state)
 {
     AUTO_FIXTURE Fixture f = fixture_of(state);
@@ -421,6 +479,9 @@ main(void)
         {"compressed_metadata_of_others_is_read", compressed_metadata_of_others_is_read, NULL},
         {"news_is_seen_by_token", news_is_seen_by_token, NULL},
         {"names_are_kept_exactly", names_are_kept_exactly, NULL},
+        {"a_dropped_table_is_gone_and_can_be_made_again",
+         a_dropped_table_is_gone_and_can_be_made_again, NULL},
+        {"a_half_dropped_table_is_whole_or_gone", a_half_dropped_table_is_whole_or_gone, NULL},
         {"what_cannot_be_is_refused", what_cannot_be_is_refused, NULL},
     };
 

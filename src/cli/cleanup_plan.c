@@ -1,0 +1,309 @@
+/* cleanup_plan.c - what would go: tables of this pipeline, and with --all what belongs to it. */
+#include "cli/cleanup.h"
+
+#include <unistd.h>
+
+#include "config/pattern.h"
+#include "iceberg/metadata.h"
+#include "source/publication.h"
+#include "source/slot.h"
+
+/* --- the state object ------------------------------------------------------------------------ */
+
+static const char *
+state_key(const Cleanup *cleanup)
+{
+    return arena_printf(cleanup->arena, "_walberg/%s.json", cleanup->config->pipeline);
+}
+
+bool
+cleanup_load_state(Cleanup *cleanup, Error *err)
+{
+    AUTO_BUF Buf text = {0};
+    const char *key = state_key(cleanup);
+
+    TRY(store_get(cleanup->store, key, &text, &cleanup->has_state, &cleanup->state_version, err));
+    if (cleanup->has_state && !state_parse(cleanup->arena, buf_view(&text), &cleanup->state, err))
+        return WRAP(err, "%s/%s", cleanup->store->base_uri, key);
+    return true;
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+static bool
+is_rejects(const TableName *name)
+{
+    return str_eqc(name->space, "_walberg") && str_eqc(name->name, "rejects");
+}
+
+static const char *
+full_name(Arena *arena, const TableName *name)
+{
+    return arena_printf(arena, "%.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name));
+}
+
+/* The source's name of a lake table; NULL: the state does not know it. */
+static const char *
+known_name(const Cleanup *cleanup, const char *lake)
+{
+    for (size_t i = 0; i < cleanup->state.table_count; i++)
+        if (strcmp(cleanup->state.tables[i].lake, lake) == 0)
+            return cleanup->state.tables[i].source;
+    return NULL;
+}
+
+static bool
+matches(const char *argument, const CleanupItem *item)
+{
+    return strcmp(argument, item->name) == 0 ||
+           (item->known != NULL && strcmp(argument, item->known) == 0) ||
+           pattern_matches(str_of(argument), item->table.space, item->table.name);
+}
+
+static bool
+is_named(const Cleanup *cleanup, const CleanupItem *item)
+{
+    for (int i = 0; i < cleanup->cli->arg_count; i++)
+        if (matches(cleanup->cli->args[i], item))
+            return true;
+    return false;
+}
+
+static bool
+measure(Cleanup *cleanup, CleanupItem *item, Error *err)
+{
+    const char *location = catalog_location(cleanup->catalog, cleanup->arena, &item->table);
+    const char *prefix =
+        arena_printf(cleanup->arena, "%s/", store_key(cleanup->store, cleanup->arena, location));
+    StoreObject *objects;
+
+    TRY(store_list(cleanup->store, prefix, cleanup->arena, &objects, &item->objects, err));
+    for (size_t i = 0; i < item->objects; i++)
+        item->bytes += objects[i].bytes;
+    return true;
+}
+
+static bool
+add_table(Cleanup *cleanup, CleanupItem item, Error *err)
+{
+    TRY(measure(cleanup, &item, err));
+    BUF_PUSH(&cleanup->items, CleanupItem, item);
+    return true;
+}
+
+/* Whose table is it? *out_ours; a foreign one that was named is ERR_INPUT. */
+static bool
+is_ours(Cleanup *cleanup, CleanupItem *item, bool *out_ours, Error *err)
+{
+    CatalogTable loaded;
+    TableMetadata *metadata;
+    bool found;
+
+    TRY(catalog_load(cleanup->catalog, cleanup->arena, &item->table, &loaded, &found, err));
+    *out_ours = false;
+    if (!found)
+        return true;
+
+    bool parsed = metadata_parse(cleanup->arena, loaded.metadata, &metadata, err);
+    Str pipeline = parsed ? property_get(&metadata->properties, "cdc.pipeline")
+                          : STR("metadata that cannot be read");
+
+    *out_ours = parsed && str_eqc(pipeline, cleanup->config->pipeline);
+    if (parsed)
+        item->uuid = metadata->table_uuid.ptr;
+    if (*out_ours || !is_named(cleanup, item))
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "%s is not a table of pipeline %s: it belongs to %s%.*s\n"
+                "hint: remove it with what made it",
+                item->name, cleanup->config->pipeline,
+                pipeline.ptr == NULL ? "somebody else"
+                : parsed             ? "pipeline "
+                                     : "",
+                STR_ARG(pipeline));
+}
+
+static bool
+plan_listed(Cleanup *cleanup, const TableName *names, size_t count, Error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        CleanupItem item = {
+            .kind = CLEANUP_TABLE, .name = full_name(cleanup->arena, &names[i]), .table = names[i]};
+        bool ours = false;
+
+        if (is_rejects(&names[i]))
+            continue;
+        item.known = known_name(cleanup, item.name);
+        TRY(is_ours(cleanup, &item, &ours, err));
+        if (ours && (cleanup->cli->arg_count == 0 || is_named(cleanup, &item)))
+            TRY(add_table(cleanup, item, err));
+    }
+    return true;
+}
+
+static bool
+is_listed(Arena *arena, const TableName *names, size_t count, const char *lake)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(full_name(arena, &names[i]), lake) == 0)
+            return true;
+    return false;
+}
+
+/* Tables that the state knows and the catalog does not: an earlier cleanup dropped them and died
+ * before their files were gone. Either part of a name may have dots: the one with files is it. */
+static bool
+plan_half_dropped(Cleanup *cleanup, const TableName *names, size_t count, Error *err)
+{
+    for (size_t i = 0; i < cleanup->state.table_count; i++) {
+        const StateTable *known = &cleanup->state.tables[i];
+        CleanupItem best = {.kind = CLEANUP_TABLE, .name = known->lake, .known = known->source};
+
+        if (is_listed(cleanup->arena, names, count, known->lake))
+            continue;
+        for (const char *dot = strchr(known->lake, '.'); dot != NULL; dot = strchr(dot + 1, '.')) {
+            CleanupItem item = best;
+
+            item.table = (TableName){.space = {known->lake, (size_t) (dot - known->lake)},
+                                     .name = str_of(dot + 1)};
+            item.objects = 0;
+            if (item.table.space.len == 0 || item.table.name.len == 0)
+                continue;
+            TRY(measure(cleanup, &item, err));
+            if (best.table.name.ptr == NULL || item.objects > best.objects)
+                best = item;
+        }
+        if (best.table.name.ptr != NULL &&
+            (cleanup->cli->arg_count == 0 || is_named(cleanup, &best)))
+            BUF_PUSH(&cleanup->items, CleanupItem, best);
+    }
+    return true;
+}
+
+static bool
+check_arguments(const Cleanup *cleanup, Error *err)
+{
+    for (int i = 0; i < cleanup->cli->arg_count; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < BUF_COUNT(&cleanup->items, CleanupItem) && !found; k++)
+            found = matches(cleanup->cli->args[i], &BUF_AT(&cleanup->items, CleanupItem, k));
+        if (!found)
+            return FAIL(err, ERR_INPUT,
+                        "the lake has no table %.200s of pipeline %s\n"
+                        "hint: tables are named schema.table; walberg cleanup --dry-run lists them",
+                        cleanup->cli->args[i], cleanup->config->pipeline);
+    }
+    return true;
+}
+
+/* --- everything else ------------------------------------------------------------------------- */
+
+static void
+note(Cleanup *cleanup, const char *text)
+{
+    BUF_PUSH(&cleanup->notes, const char *, text);
+}
+
+static void
+add(Cleanup *cleanup, CleanupKind kind, const char *name)
+{
+    BUF_PUSH(&cleanup->items, CleanupItem, ((CleanupItem){.kind = kind, .name = name}));
+}
+
+/* Rejects of all pipelines of a warehouse go to one table: the last one takes it along. */
+static bool
+plan_rejects(Cleanup *cleanup, Error *err)
+{
+    CleanupItem item = {.kind = CLEANUP_TABLE,
+                        .name = "_walberg.rejects",
+                        .table = {.space = STR("_walberg"), .name = STR("rejects")}};
+    StoreObject *objects;
+    size_t count;
+
+    TRY(store_list(cleanup->store, "_walberg/", cleanup->arena, &objects, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        Str key = objects[i].key;
+
+        if (str_ends(key, STR(".json")) && memchr(key.ptr + 9, '/', key.len - 9) == NULL &&
+            !str_eqc(key, state_key(cleanup))) {
+            note(cleanup, "table _walberg.rejects stays: other pipelines use it");
+            return true;
+        }
+    }
+    TRY(measure(cleanup, &item, err));
+    if (item.objects > 0)
+        BUF_PUSH(&cleanup->items, CleanupItem, item);
+    return true;
+}
+
+static bool
+plan_publication(Cleanup *cleanup, Error *err)
+{
+    const char *name = cleanup->config->source_publication;
+    const SourceTables none = {0};
+    Publication publication;
+
+    TRY(source_publication_load(cleanup->conn, cleanup->arena, name, &none, &publication, err));
+    if (!publication.exists)
+        return true;
+    if (cleanup->default_publication && publication.owned && !publication.all_tables)
+        add(cleanup, CLEANUP_PUBLICATION, name);
+    else
+        note(cleanup, arena_printf(cleanup->arena, "publication %s stays: %s", name,
+                                   !cleanup->default_publication ? "it is named in the settings"
+                                   : !publication.owned          ? "another role owns it"
+                                                        : "it is for all tables, so not ours"));
+    return true;
+}
+
+static bool
+plan_slot(Cleanup *cleanup, Error *err)
+{
+    const char *name = cleanup->config->source_slot;
+    Slot slot;
+
+    TRY(source_slot_load(cleanup->conn, cleanup->arena, name, &slot, err));
+    if (!slot.exists)
+        return true;
+    if (strcmp(cleanup->state.slot, name) == 0)
+        add(cleanup, CLEANUP_SLOT, name);
+    else
+        note(cleanup, arena_printf(cleanup->arena, "slot %s stays: the pipeline reads slot %s",
+                                   name, cleanup->state.slot));
+    return true;
+}
+
+/* The state object goes after what it says is ours. */
+static bool
+plan_all(Cleanup *cleanup, Error *err)
+{
+    TRY(plan_rejects(cleanup, err));
+    if (cleanup->has_state && cleanup->same_source) {
+        TRY(plan_publication(cleanup, err));
+        TRY(plan_slot(cleanup, err));
+    } else if (cleanup->has_state) {
+        note(cleanup, "slot and publication stay: the lake was filled from another server");
+    } else {
+        note(cleanup, "slot and publication stay, if there are any: the lake has no state that "
+                      "says they are ours");
+    }
+    if (cleanup->has_state)
+        add(cleanup, CLEANUP_STATE, state_key(cleanup));
+    if (access(cleanup->config->state, F_OK) == 0)
+        add(cleanup, CLEANUP_FOLDER, cleanup->config->state);
+    return true;
+}
+
+bool
+cleanup_plan(Cleanup *cleanup, Error *err)
+{
+    TableName *names;
+    size_t count;
+
+    TRY(catalog_list(cleanup->catalog, cleanup->arena, &names, &count, err));
+    TRY(plan_listed(cleanup, names, count, err));
+    TRY(plan_half_dropped(cleanup, names, count, err));
+    TRY(check_arguments(cleanup, err));
+    return !cleanup->cli->all || plan_all(cleanup, err);
+}
