@@ -11,8 +11,8 @@
 #include "base/queue.h"
 #include "decode/pgoutput.h"
 #include "pipeline/relation.h"
-#include "source/tables.h"
 #include "source/stream.h"
+#include "source/tables.h"
 
 enum { EPOCHS_MAX = 2, WAIT_MS = 100, WAIT_ONCE_MS = 20, FINISH_MS = 10000, PATCH_COPIES = 4 };
 
@@ -319,8 +319,8 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
         else
             change_shape(table, shape);
         if (!relation_map(table, message))
-            done = FAIL(err, ERR_BUG, "table %s does not fit its own shape",
-                        table->schema->qualified);
+            done =
+                FAIL(err, ERR_BUG, "table %s does not fit its own shape", table->schema->qualified);
     } else if (err->kind == ERR_COPY && schema_same_shape(now, table->reading) &&
                table->misfits++ > 0) {
         err->kind = ERR_INPUT; /* one copy did not change anything: a second would not either */
@@ -584,7 +584,8 @@ reader_server_position(Reader *reader)
     return atomic_load(&reader->server);
 }
 
-/* An epoch that was not written: it will come again, but a table that was given up in it stays so. */
+/* An epoch that was not written: it will come again, but a table that was given up in it stays so.
+ */
 static void
 drop_epoch(Epoch *epoch)
 {

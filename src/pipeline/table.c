@@ -41,7 +41,15 @@ pipe_table_free(PipeTable *table)
     schema_unref(table->due);
     free(table->column_map);
     free(table->error);
+    free(table->note);
     free(table);
+}
+
+void
+pipe_table_note(PipeTable *table, const char *note)
+{
+    free(table->note);
+    table->note = note == NULL ? NULL : xstrdup(note);
 }
 
 void

@@ -4,8 +4,8 @@
  *         \          \           \
  *          +----------+-----------+--> parked (reason in `error`; its position holds)
  *
- * A table whose rows must be copied again goes from streaming (or parked) to waiting; the lake shows
- * its old rows until the copy is complete.
+ * A table whose rows must be copied again goes from streaming (or parked) to waiting; the lake
+ * shows its old rows until the copy is complete.
  *
  * Who owns what: the reader thread fills batches and moves `done`; the main thread owns everything
  * else. `state` is read by both. Tables join and leave only while no reader runs. */
@@ -35,17 +35,19 @@ typedef struct PipeTable {
     _Atomic TableState state;
     Position hold;        /* parked before it could be attached: the slot stays here */
     bool gap;             /* changes of it are missing: only a new copy mends it */
+    bool dropped;         /* gone from the source; what the stream still has of it arrives */
     char *error;          /* main thread; why it is parked */
+    char *note;           /* main thread; what status says of it when it is not parked, or NULL */
     bool inserts_replace; /* a key declared by the user: inserts may meet rows */
 
     /* reader thread */
     const TableSchema *reading; /* as of the stream; holds a reference */
-    Position done;   /* transactions at or before it are in the lake */
-    int *column_map; /* datum of the Relation message -> column of schema, or -1 */
+    Position done;              /* transactions at or before it are in the lake */
+    int *column_map;            /* datum of the Relation message -> column of schema, or -1 */
     int column_map_count;
     int misfits; /* Relation messages in a row that a new copy was wanted for, without a change */
     bool members_checked; /* of composite types, in this session */
-    bool mapped; /* column_map fits the Relation message of this session */
+    bool mapped;          /* column_map fits the Relation message of this session */
     Batch *filling;
 
     /* copy progress, any thread */
@@ -68,6 +70,8 @@ bool pipe_table_needs_copy(const PipeTable *table);
 void pipe_table_set_schema(PipeTable *table, const TableSchema *schema);
 /* The catalog has another shape than `schema`, as of the position. Main thread. */
 void pipe_table_set_due(PipeTable *table, const TableSchema *now, Position at);
+/* Something to say of it that does not stop it; NULL: nothing (any more). Main thread. */
+void pipe_table_note(PipeTable *table, const char *note);
 
 /* The changes of one table, under one schema, in an epoch. In the order of the stream. */
 typedef struct EpochPart {
@@ -85,7 +89,8 @@ typedef struct Epoch {
     int64_t commit_time_us; /* of that commit */
     int64_t changes;
     size_t bytes;
-    /* Tables that the reader had to give up, dealt with by the main thread when it sees the epoch. */
+    /* Tables that the reader had to give up, dealt with by the main thread when it sees the epoch.
+     */
     Buf parked; /* ParkNote */
 } Epoch;
 

@@ -506,8 +506,8 @@ check_history(const IcebergTable *table, Error *err)
         return true;
     return FAIL(err, ERR_INPUT,
                 "the lake table's rows are of %.*s, but it was at %.*s: somebody rolled it back\n"
-                "hint: roll it forward again, or copy it again: see \"Copying a table again\" in "
-                "the README",
+                "hint: roll it forward again; or stop walberg, remove the table's folder from the "
+                "lake, and start it: the table is copied again",
                 STR_ARG(rows), STR_ARG(text));
 }
 
