@@ -157,7 +157,9 @@ oids_not_listed(const Pipeline *pl, Arena *arena, const SourceTables *tables)
     for (size_t i = 0; i < pl->table_count; i++) {
         const PipeTable *table = pl->tables[i];
 
-        if (!table->dropped && source_tables_find(tables, table->schema->relid) == NULL)
+        /* one with a gap is in the state, too, or its name is another table's by now */
+        if (!table->dropped && !table->gap &&
+            source_tables_find(tables, table->schema->relid) == NULL)
             buf_printf(&list, "%s%u", list.len == 0 ? "" : ",", table->schema->relid);
     }
     return list.len == 0 ? NULL : arena_printf(arena, "{%s}", buf_text(&list));

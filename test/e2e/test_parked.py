@@ -103,7 +103,7 @@ def test_a_right_that_is_missing_parks_its_table_alone(database, walberg, lake):
 def test_a_copy_refused_as_a_whole_parks_what_it_was_for(database, walberg, lake):
     database.execute(*TABLES)
     walberg.start()
-    walberg.wait_caught_up()
+    walberg.wait_streaming()
     taken = []
     with database.connect() as conn:
         try:
@@ -142,27 +142,11 @@ def test_an_old_relation_message_does_not_park(database, walberg, lake):
     compare(database, lake, ["t", "late"])
 
 
-def test_a_table_parked_by_the_stream_is_no_error_of_the_session(database, walberg, lake):
-    """The next session, which a new table brings, begins as if nothing had happened."""
-    database.execute(*TABLES)
-    walberg.start()
-    walberg.wait_caught_up()
-    database.execute("alter table t alter v type text", "insert into t values (101, 'x')")
-    wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30, pause=0.5)
-    database.execute("create table late (id int primary key)", "insert into late values (1)")
-    wait_for("late", lambda: lake.has("late") and lake.table("late").position, 60)
-    database.execute("insert into other values (1)", "insert into late values (2)")
-    # The slot is held by the parked table, so the lake itself is the witness.
-    wait_for("late again", lambda: len(lake.table("late").metadata["snapshots"]) == 2, 30)
-    compare(database, lake, ["other", "late"])
-    assert walberg.stop() == 0
-
-
 @pytest.mark.parametrize("start", [False, True], ids=["running", "at the start"])
 def test_a_locked_new_table_does_not_stop_the_others(start, database, walberg, lake):
     database.execute(*TABLES)
     walberg.start()
-    walberg.wait_caught_up()
+    walberg.wait_streaming()
     if start:
         walberg.stop()
     with database.connect(autocommit=False) as conn:

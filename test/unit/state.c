@@ -10,6 +10,11 @@ sample(StateTable *tables)
         .oid = 16400,
         .source = "public.orders",
         .lake = "public.orders",
+        .schema_name = "public",
+        .table_name = "orders",
+        .files_mark = 0xfedcba9876543210,
+        .columns_mark = 7,
+        .copy_again = true,
         .streamed = 0x2000,
         .committed = 0x1800,
         .published = {.noted = true,
@@ -20,7 +25,13 @@ sample(StateTable *tables)
                       .columns = "1 3"},
     };
     tables[1] = (StateTable){
-        .oid = 16401, .source = "public.\"a.b\"", .lake = "public.a.b", .dropped = true};
+        .oid = 16401,
+        .source = "public.\"a.b\"",
+        .lake = "public.a.b",
+        .schema_name = "public",
+        .table_name = "a.b",
+        .dropped = true,
+    };
     return (PipelineState){
         .pipeline = "shop",
         .writer = "me",
@@ -78,13 +89,17 @@ a_table_is_replaced_by_name(void **state)
         .oid = 1,
         .source = "public.orders",
         .lake = "public.orders",
-        .published = {.noted = true, .missing = "", .filter = filter, .columns = ""}};
+        .schema_name = "public",
+        .table_name = "orders",
+        .published = {.noted = true, .missing = "", .filter = filter, .columns = ""},
+    };
 
     state_set_table(arena, &pipeline, &table);
     memset(filter, 'x', sizeof filter - 1);
     assert_int_equal(pipeline.table_count, 2);
     assert_string_equal(state_find_table(&pipeline, "public.orders")->published.filter, "(id > 5)");
     table.source = "public.new";
+    table.oid = 2;
     state_set_table(arena, &pipeline, &table);
     assert_int_equal(pipeline.table_count, 3);
     assert_null(state_find_table(&pipeline, "public.none"));
