@@ -235,6 +235,9 @@ stream(Pipeline *pl, Error *err)
 
     pl->phase = "streaming";
     atomic_store(pl->options->graceful, true);
+    /* the copy may have taken hours: somebody may have moved the slot meanwhile */
+    if (!recover_again(pl, err) && !reconnect(pl, &retry, err))
+        return stopping(pl);
     for (;;) {
         Position before = pl->committed;
         SessionEnd end;
