@@ -358,6 +358,12 @@ check_table(const SourceCheck *check, const SourceTable *table)
         report_message(check->report, item, VERDICT_WARN, table->warning);
     if (table->problem == NULL && table->schema != NULL)
         report_message(check->report, item, VERDICT_OK, table_text(check->arena, table));
+    if (table->kind == 'p') {
+        report_add(check->report, item, VERDICT_WARN,
+                   "TRUNCATE, DROP or DETACH of a single partition, and the rows of one that is "
+                   "attached, will not arrive");
+        report_hint(check->report, "Postgres does not send them; DELETE and INSERT arrive");
+    }
     for (int i = 0; i < table->missing_count; i++)
         report_add(check->report, item, VERDICT_WARN, "column %.*s will not arrive: %s",
                    STR_ARG(table->missing[i].name), table->missing[i].reason);

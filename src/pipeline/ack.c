@@ -21,6 +21,9 @@ ack_limit(const Pipeline *pl)
         const PipeTable *table = pl->tables[i];
         bool parked = atomic_load(&table->state) == TABLE_PARKED;
 
+        /* what a copy alone can mend, or nothing, needs no WAL */
+        if (table->gap || table->dropped)
+            continue;
         /* a table to be copied reads under a newer snapshot: it needs nothing from here */
         if (parked && !pipe_table_needs_copy(table) && table->sink_table->position < limit)
             limit = table->sink_table->position;

@@ -384,8 +384,7 @@ park_unfinished(Copier *copier, const char *reason)
     for (size_t i = 0; i < copier->count; i++) {
         PipeTable *table = copier->tables[i].table;
 
-        if (atomic_load(&table->state) == TABLE_COPYING &&
-            pipe_table_needs_copy(table))
+        if (atomic_load(&table->state) == TABLE_COPYING && pipe_table_needs_copy(table))
             pipe_table_park(table, reason);
     }
 }

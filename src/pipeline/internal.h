@@ -4,6 +4,7 @@
  *   recover.c    what the lake, the slot and the state object say; what must not be
  *   tables.c     tables taken in, attached, found later
  *   shapes.c     schema changes, and tables that are copied again
+ *   gaps.c       what the publication hides, and tables that are gone
  *   copier.c     the initial copy
  *   reader.c     the stream's thread
  *   writer.c     an epoch into the lake
@@ -18,6 +19,7 @@
 #include "pipeline/reader.h"
 #include "pipeline/state.h"
 #include "pipeline/table.h"
+#include "source/publication.h"
 #include "source/server.h"
 #include "source/slot.h"
 #include "source/tables.h"
@@ -40,6 +42,7 @@ typedef struct Pipeline {
     Arena *state_arena;
     bool publication_is_ours; /* not named by the user: tables may be added to it */
     SourceTables source;      /* as read last */
+    Publication publication;  /* as read with it */
     Arena *source_arena;
     Position source_at; /* what was read was so when the WAL was here, or a little earlier */
     size_t table_count;
@@ -53,7 +56,7 @@ typedef struct Pipeline {
     int64_t state_written_ms;
     int64_t looked_for_tables_ms;
     int64_t status_written_ms;
-    Str relations_seen;    /* signature of pg_class when we looked last */
+    Str relations_seen;    /* signature of the catalogs when we looked last */
     bool restart;          /* the stream must begin again: a table joins it */
     bool copied;           /* the copy beside the stream has ended */
     bool new_tables;       /* seen in the source, to be taken in between two sessions */
@@ -103,6 +106,21 @@ bool shapes_apply(Pipeline *pl, Error *err) WARN_UNUSED;
 bool shapes_refresh(Pipeline *pl, Error *err) WARN_UNUSED;
 /* `walberg resync`: <state>/resync.* */
 bool shapes_take_requests(Pipeline *pl, Error *err) WARN_UNUSED;
+
+/* gaps.c */
+
+/* Is it the publication that the slot was read with? Its version is noted in the state. */
+bool gap_in_publication(Pipeline *pl, const Publication *publication, Error *err) WARN_UNUSED;
+/* Is the table published as it `was`? ERR_INPUT: changes are missing, and why. */
+bool gap_in_table(const SourceTable *source, const Publication *publication,
+                  const StatePublished *was, Error *err) WARN_UNUSED;
+/* How it is published now, to be compared later; its texts are the arguments'. */
+StatePublished gap_note(const SourceTable *source, const Publication *publication);
+/* Why the lake is less than the table by the user's own wish: for status. */
+void gap_say_wanted(PipeTable *table, const SourceTable *source, const Publication *publication);
+/* Tables that we knew and that the source has no more: noted and logged once each. */
+bool gap_dropped_tables(Pipeline *pl, const SourceTables *tables, bool *out_any,
+                        Error *err) WARN_UNUSED;
 
 /* copier.c */
 

@@ -222,9 +222,9 @@ run_session(Pipeline *pl, SessionEnd *out_end, Error *err)
         return false;
     if (!read)
         *err = reader_error;
-    *out_end = !read                                 ? SESSION_INTERRUPTED
+    *out_end = !read                               ? SESSION_INTERRUPTED
                : pl->restart || shapes_waiting(pl) ? SESSION_AGAIN
-                                                     : SESSION_DONE;
+                                                   : SESSION_DONE;
     return true;
 }
 
@@ -235,6 +235,9 @@ stream(Pipeline *pl, Error *err)
 
     pl->phase = "streaming";
     atomic_store(pl->options->graceful, true);
+    /* the copy may have taken hours: somebody may have moved the slot meanwhile */
+    if (!recover_again(pl, err) && !reconnect(pl, &retry, err))
+        return stopping(pl);
     for (;;) {
         Position before = pl->committed;
         SessionEnd end;
@@ -256,11 +259,11 @@ stream(Pipeline *pl, Error *err)
 static bool
 run(Pipeline *pl, Error *err)
 {
-    TRY(recover_source(pl, err));      /* who is there */
-    TRY(recover_state(pl, err));       /* is it the one the lake knows */
-    TRY(tables_publish(pl, err));      /* before the slot: it cannot see an older publication */
-    TRY(recover_slot(pl, err));        /* state object and slot agree, or are made */
-    TRY(tables_attach(pl, err));       /* the lake says how far each table is */
+    TRY(recover_source(pl, err)); /* who is there */
+    TRY(recover_state(pl, err));  /* is it the one the lake knows */
+    TRY(tables_publish(pl, err)); /* before the slot: it cannot see an older publication */
+    TRY(recover_slot(pl, err));   /* state object and slot agree, or are made */
+    TRY(tables_attach(pl, err));  /* the lake says how far each table is */
     TRY(shapes_take_requests(pl, err));
     TRY(child_start(pl, err));         /* queries from now on */
     TRY(copy_missing_tables(pl, err)); /* under one snapshot */
@@ -295,7 +298,7 @@ check_parked(const Pipeline *pl, Error *err)
     const char *first = NULL;
 
     for (size_t i = 0; i < pl->table_count; i++) {
-        if (atomic_load(&pl->tables[i]->state) == TABLE_PARKED) {
+        if (atomic_load(&pl->tables[i]->state) == TABLE_PARKED && !pl->tables[i]->dropped) {
             parked++;
             if (first == NULL)
                 first = pl->tables[i]->schema->qualified;

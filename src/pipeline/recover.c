@@ -134,13 +134,17 @@ static void
 note_streamed(Pipeline *pl)
 {
     for (size_t i = 0; i < pl->table_count; i++) {
-        StateTable *known = tables_state(pl, pl->tables[i]);
+        const PipeTable *table = pl->tables[i];
+        StateTable *known = tables_state(pl, table);
 
         if (known == NULL)
             continue;
-        known->copy_again = pl->tables[i]->copy_again;
-        if (!pl->tables[i]->gap)
-            known->streamed = pl->state.acknowledged;
+        known->copy_again = table->copy_again;
+        if (table->gap || table->dropped)
+            continue;
+        known->streamed = pl->state.acknowledged;
+        if (!pipe_table_needs_copy(table) && table->sink_table->position > known->committed)
+            known->committed = table->sink_table->position;
     }
 }
 
@@ -173,9 +177,19 @@ load_state(Pipeline *pl, bool *out_found, Error *err)
     TRY(sink_state_load(pl->sink, &text, out_found, err));
     if (!*out_found)
         return true;
-    if (!state_parse(pl->state_arena, buf_view(&text), &pl->state, err))
+    if (state_parse(pl->state_arena, buf_view(&text), &pl->state, err))
+        return true;
+    if (strstr(err->msg, "\nhint: ") != NULL)
         return WRAP(err, "%s/_walberg/%s.json", pl->config->warehouse, pl->config->pipeline);
-    return true;
+
+    Error problem = *err;
+
+    return FAIL(
+        err, ERR_INPUT,
+        "%s/_walberg/%s.json, which says which source and slot the lake belongs to, cannot "
+        "be read: %s\nhint: put it back from a backup of the lake; without it, begin again: "
+        "see \"Beginning again\" in the README",
+        pl->config->warehouse, pl->config->pipeline, problem.msg);
 }
 
 static bool

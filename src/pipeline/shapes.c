@@ -131,9 +131,10 @@ find_source(const SourceTables *now, const PipeTable *table)
 }
 
 static bool
-refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, Error *err)
+refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publication *publication,
+        Error *err)
 {
-    StateTable *known;
+    const StateTable *known;
 
     if (now == NULL || now->schema == NULL || !now->published)
         return FAIL(err, ERR_INPUT, "the table is gone from the source, or not published any more");
@@ -146,10 +147,18 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, Error *err)
         TRY(tables_open(pl, table, err));
     TRY(sink_replace(pl->sink, table->sink_table, now->schema, err));
     known = tables_state(pl, table);
+    table->dropped = false;
+    gap_say_wanted(table, now, publication);
     if (known != NULL) {
-        known->oid = now->relid;
-        known->copy_again = table->copy_again;
-        note_marks(known, now);
+        StateTable entry = *known;
+
+        entry.oid = now->relid;
+        entry.copy_again = table->copy_again;
+        entry.committed = POSITION_NONE;
+        entry.dropped = false;
+        entry.published = gap_note(now, publication);
+        note_marks(&entry, now);
+        state_set_table(pl->state_arena, &pl->state, &entry);
     }
     return true;
 }
@@ -159,23 +168,24 @@ shapes_refresh(Pipeline *pl, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
-    SourceTables now = {0};
+    AUTO(source_tables_done) SourceTables now = {0};
+    Publication publication;
     bool done = true;
 
     TRY(recover_connection(pl, err));
     TRY(source_tables_load(pl->conn, arena, &read, &now, err));
+    TRY(source_publication_load(pl->conn, arena, read.publication, &now, &publication, err));
     for (size_t i = 0; i < pl->table_count && done; i++) {
         PipeTable *table = pl->tables[i];
 
         if (atomic_load(&table->state) != TABLE_WAITING ||
-            refresh(pl, table, find_source(&now, table), err))
+            refresh(pl, table, find_source(&now, table), &publication, err))
             continue;
         if (err->kind == ERR_INPUT)
             pipe_table_park(table, err->msg);
         else
             done = false;
     }
-    source_tables_done(&now);
     /* known before anything is acknowledged beyond what the lake has of them */
     return done && pipeline_write_state(pl, err);
 }
@@ -233,8 +243,8 @@ shapes_take_requests(Pipeline *pl, Error *err)
     for (const struct dirent *entry = readdir(folder); entry != NULL && done;
          entry = readdir(folder))
         if (strncmp(entry->d_name, "resync.", 7) == 0)
-            done = take_request(
-                pl, arena_printf(arena, "%s/%s", pl->config->state, entry->d_name), err);
+            done = take_request(pl, arena_printf(arena, "%s/%s", pl->config->state, entry->d_name),
+                                err);
     closedir(folder);
     return done;
 }

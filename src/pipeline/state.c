@@ -31,6 +31,47 @@ put_mark(JsonWriter *json, const char *key, uint64_t mark)
     put_text(json, key, text);
 }
 
+static void
+put_number(JsonWriter *json, const char *key, int64_t number)
+{
+    jw_key(json, key);
+    jw_int(json, number);
+}
+
+static void
+put_table(JsonWriter *json, const StateTable *table)
+{
+    const StatePublished *published = &table->published;
+
+    jw_object(json);
+    put_number(json, "oid", table->oid);
+    put_text(json, "source", table->source);
+    put_text(json, "lake", table->lake);
+    put_text(json, "schema", table->schema_name);
+    put_text(json, "table", table->table_name);
+    put_position(json, "streamed", table->streamed);
+    put_position(json, "committed", table->committed);
+    put_mark(json, "files_mark", table->files_mark);
+    put_mark(json, "columns_mark", table->columns_mark);
+    jw_key(json, "copy_again");
+    jw_bool(json, table->copy_again);
+    if (table->dropped) {
+        jw_key(json, "dropped");
+        jw_bool(json, true);
+    }
+    if (published->noted) {
+        jw_key(json, "published");
+        jw_object(json);
+        put_number(json, "entry", published->entry);
+        put_number(json, "schema_entry", published->schema_entry);
+        put_text(json, "missing", published->missing);
+        put_text(json, "filter", published->filter);
+        put_text(json, "columns", published->columns);
+        jw_end(json);
+    }
+    jw_end(json);
+}
+
 void
 state_write(const PipelineState *state, Buf *out)
 {
@@ -38,37 +79,25 @@ state_write(const PipelineState *state, Buf *out)
 
     jw_begin_pretty(&json, out);
     jw_object(&json);
-    jw_key(&json, "version");
-    jw_int(&json, 2);
+    put_number(&json, "version", 2);
     put_text(&json, "pipeline", state->pipeline);
     put_text(&json, "writer", state->writer);
     put_text(&json, "system_identifier", state->system_identifier);
-    jw_key(&json, "timeline");
-    jw_int(&json, state->timeline);
+    put_number(&json, "timeline", state->timeline);
     put_text(&json, "database", state->database);
     put_text(&json, "slot", state->slot);
     put_text(&json, "publication", state->publication);
+    put_number(&json, "publication_oid", state->publication_oid);
+    put_text(&json, "publication_version",
+             state->publication_version == NULL ? "" : state->publication_version);
     put_text(&json, "phase", state->phase == SLOT_CREATING ? "creating" : "ready");
     put_position(&json, "consistent_point", state->consistent_point);
     put_position(&json, "committed", state->committed);
     put_position(&json, "acknowledged", state->acknowledged);
     jw_key(&json, "tables");
     jw_array(&json);
-    for (size_t i = 0; i < state->table_count; i++) {
-        jw_object(&json);
-        jw_key(&json, "oid");
-        jw_int(&json, state->tables[i].oid);
-        put_text(&json, "source", state->tables[i].source);
-        put_text(&json, "lake", state->tables[i].lake);
-        put_text(&json, "schema", state->tables[i].schema_name);
-        put_text(&json, "table", state->tables[i].table_name);
-        put_position(&json, "streamed", state->tables[i].streamed);
-        put_mark(&json, "files_mark", state->tables[i].files_mark);
-        put_mark(&json, "columns_mark", state->tables[i].columns_mark);
-        jw_key(&json, "copy_again");
-        jw_bool(&json, state->tables[i].copy_again);
-        jw_end(&json);
-    }
+    for (size_t i = 0; i < state->table_count; i++)
+        put_table(&json, &state->tables[i]);
     jw_end(&json);
     jw_end(&json);
     buf_byte(out, '\n');
@@ -111,6 +140,42 @@ get_mark(json_t *object, const char *key)
     return text == NULL ? 0 : strtoull(text, NULL, 16);
 }
 
+static uint32_t
+get_oid(json_t *object, const char *key)
+{
+    return (uint32_t) json_integer_value(json_object_get(object, key));
+}
+
+/* A state of before they were written has none of them: what is not known is not compared. */
+static bool
+get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
+{
+    StateTable table = {.oid = get_oid(object, "oid"),
+                        .files_mark = get_mark(object, "files_mark"),
+                        .columns_mark = get_mark(object, "columns_mark"),
+                        .copy_again = json_is_true(json_object_get(object, "copy_again")),
+                        .dropped = json_is_true(json_object_get(object, "dropped"))};
+    json_t *published = json_object_get(object, "published");
+
+    TRY(get_text(arena, object, "source", &table.source, err));
+    TRY(get_text(arena, object, "lake", &table.lake, err));
+    TRY(get_text(arena, object, "schema", &table.schema_name, err));
+    TRY(get_text(arena, object, "table", &table.table_name, err));
+    TRY(get_position(object, "streamed", &table.streamed, err));
+    if (json_object_get(object, "committed") != NULL)
+        TRY(get_position(object, "committed", &table.committed, err));
+    if (published != NULL) {
+        table.published.noted = true;
+        table.published.entry = get_oid(published, "entry");
+        table.published.schema_entry = get_oid(published, "schema_entry");
+        TRY(get_text(arena, published, "missing", &table.published.missing, err));
+        TRY(get_text(arena, published, "filter", &table.published.filter, err));
+        TRY(get_text(arena, published, "columns", &table.published.columns, err));
+    }
+    *out_table = table;
+    return true;
+}
+
 static bool
 get_tables(Arena *arena, json_t *root, PipelineState *state, Error *err)
 {
@@ -118,19 +183,8 @@ get_tables(Arena *arena, json_t *root, PipelineState *state, Error *err)
 
     state->table_count = json_array_size(tables);
     state->tables = ARENA_ARRAY(arena, StateTable, state->table_count);
-    for (size_t i = 0; i < state->table_count; i++) {
-        json_t *table = json_array_get(tables, i);
-
-        state->tables[i].oid = (uint32_t) json_integer_value(json_object_get(table, "oid"));
-        TRY(get_text(arena, table, "source", &state->tables[i].source, err));
-        TRY(get_text(arena, table, "lake", &state->tables[i].lake, err));
-        TRY(get_text(arena, table, "schema", &state->tables[i].schema_name, err));
-        TRY(get_text(arena, table, "table", &state->tables[i].table_name, err));
-        TRY(get_position(table, "streamed", &state->tables[i].streamed, err));
-        state->tables[i].files_mark = get_mark(table, "files_mark");
-        state->tables[i].columns_mark = get_mark(table, "columns_mark");
-        state->tables[i].copy_again = json_is_true(json_object_get(table, "copy_again"));
-    }
+    for (size_t i = 0; i < state->table_count; i++)
+        TRY(get_table(arena, json_array_get(tables, i), &state->tables[i], err));
     return true;
 }
 
@@ -154,6 +208,10 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
     TRY(get_text(arena, root, "database", &state.database, err));
     TRY(get_text(arena, root, "slot", &state.slot, err));
     TRY(get_text(arena, root, "publication", &state.publication, err));
+    state.publication_oid = get_oid(root, "publication_oid");
+    state.publication_version = "";
+    if (json_object_get(root, "publication_version") != NULL)
+        TRY(get_text(arena, root, "publication_version", &state.publication_version, err));
     TRY(get_text(arena, root, "phase", &phase, err));
     state.phase = strcmp(phase, "creating") == 0 ? SLOT_CREATING : SLOT_READY;
     TRY(get_position(root, "consistent_point", &state.consistent_point, err));
@@ -192,6 +250,11 @@ state_set_table(Arena *arena, PipelineState *state, const StateTable *table)
     copy.lake = arena_strdup(arena, table->lake);
     copy.schema_name = arena_strdup(arena, table->schema_name);
     copy.table_name = arena_strdup(arena, table->table_name);
+    if (copy.published.noted) {
+        copy.published.missing = arena_strdup(arena, table->published.missing);
+        copy.published.filter = arena_strdup(arena, table->published.filter);
+        copy.published.columns = arena_strdup(arena, table->published.columns);
+    }
     if (place == NULL)
         place = state_find_table(state, table->source);
     if (place != NULL) {

@@ -12,16 +12,30 @@
 #include "base/buf.h"
 #include "model/position.h"
 
+/* How a table was published when it was copied: whatever changes in it since hides changes of rows
+ * from the stream. */
+typedef struct StatePublished {
+    bool noted;            /* false: the state was written by a version that did not look */
+    uint32_t entry;        /* as in SourceTable */
+    uint32_t schema_entry; /* as in SourceTable */
+    const char *missing;   /* operations that are not published, "update, truncate"; or "" */
+    const char *filter;    /* of rows; or "" */
+    const char *columns;   /* attnums of the column list; or "" */
+} StatePublished;
+
 typedef struct StateTable {
     uint32_t oid;
     const char *source; /* "public.orders" at the time of the copy */
     const char *lake;
     const char *schema_name; /* of the source, when it was taken in: names the lake's table */
     const char *table_name;
-    Position streamed; /* the slot was told at most this while the table was with us */
+    Position streamed;   /* the slot was told at most this while the table was with us */
+    Position committed;  /* the lake had at least this of it */
     uint64_t files_mark; /* see SourceTable */
     uint64_t columns_mark;
     bool copy_again; /* its rows are to be replaced by a new copy */
+    bool dropped;    /* it is gone from the source: said once, its rows stay */
+    StatePublished published;
 } StateTable;
 
 typedef enum SlotPhase {
@@ -37,6 +51,8 @@ typedef struct PipelineState {
     const char *database;
     const char *slot;
     const char *publication;
+    uint32_t publication_oid;        /* 0: not known */
+    const char *publication_version; /* as in Publication; "": not known */
     SlotPhase phase;
     Position consistent_point; /* where the slot began */
     Position committed;        /* all tables have every transaction at or before it */

@@ -47,6 +47,16 @@ put_source(Pipeline *pl, JsonWriter *json)
     jw_end(json);
 }
 
+static const char dropped_state[] = "dropped";
+static const char dropped_error[] = "it was dropped in the source; its rows stay in the lake";
+
+static void
+put_error(JsonWriter *json, const char *error)
+{
+    jw_key(json, "error");
+    jw_str(json, error == NULL ? STR_NULL : str_of(error));
+}
+
 static void
 put_table(JsonWriter *json, const PipeTable *table)
 {
@@ -61,7 +71,7 @@ put_table(JsonWriter *json, const PipeTable *table)
     jw_key(json, "name");
     jw_cstr(json, table->schema->qualified);
     jw_key(json, "state");
-    jw_cstr(json, table_state_name(atomic_load(&table->state)));
+    jw_cstr(json, table->dropped ? dropped_state : table_state_name(atomic_load(&table->state)));
     jw_key(json, "position");
     if (complete)
         jw_cstr(json, POSITION_TEXT(sink->position));
@@ -82,9 +92,40 @@ put_table(JsonWriter *json, const PipeTable *table)
         clock_format(sink->last_commit_us, when, sizeof when);
         jw_cstr(json, when);
     }
-    jw_key(json, "error");
-    jw_str(json, table->error == NULL ? STR_NULL : str_of(table->error));
+    put_error(json, table->dropped         ? dropped_error
+                    : table->error != NULL ? table->error
+                                           : table->note);
     jw_end(json);
+}
+
+/* A table that was gone from the source before this process began. */
+static void
+put_dropped(JsonWriter *json, const StateTable *table)
+{
+    static const char *const unknown[] = {"rows", "copied_rows", "copied_fraction", "rejects",
+                                          "last_commit"};
+
+    jw_object(json);
+    jw_key(json, "name");
+    jw_cstr(json, table->source);
+    jw_key(json, "state");
+    jw_cstr(json, dropped_state);
+    put_position(json, "position", table->committed);
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        jw_key(json, unknown[i]);
+        jw_null(json);
+    }
+    put_error(json, dropped_error);
+    jw_end(json);
+}
+
+static bool
+is_shown(const Pipeline *pl, const StateTable *known)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (strcmp(pl->tables[i]->schema->qualified, known->source) == 0)
+            return true;
+    return false;
 }
 
 static void
@@ -109,6 +150,9 @@ put_status(Pipeline *pl, Buf *out)
     jw_array(&json);
     for (size_t i = 0; i < pl->table_count; i++)
         put_table(&json, pl->tables[i]);
+    for (size_t i = 0; i < pl->state.table_count; i++)
+        if (pl->state.tables[i].dropped && !is_shown(pl, &pl->state.tables[i]))
+            put_dropped(&json, &pl->state.tables[i]);
     jw_end(&json);
     jw_end(&json);
     buf_byte(out, '\n');

@@ -42,7 +42,15 @@ pipe_table_free(PipeTable *table)
     arena_free(table->relation_arena);
     free(table->column_map);
     free(table->error);
+    free(table->note);
     free(table);
+}
+
+void
+pipe_table_note(PipeTable *table, const char *note)
+{
+    free(table->note);
+    table->note = note == NULL ? NULL : xstrdup(note);
 }
 
 void

@@ -36,7 +36,9 @@ typedef struct PipeTable {
     _Atomic TableState state;
     Position hold;        /* parked before it could be attached: the slot stays here */
     bool gap;             /* changes of it are missing: only a new copy mends it */
+    bool dropped;         /* gone from the source; what the stream still has of it arrives */
     char *error;          /* main thread; why it is parked */
+    char *note;           /* main thread; what status says of it when it is not parked, or NULL */
     bool inserts_replace; /* a key declared by the user: inserts may meet rows */
 
     /* reader thread */
@@ -71,6 +73,8 @@ bool pipe_table_needs_copy(const PipeTable *table);
 void pipe_table_set_schema(PipeTable *table, const TableSchema *schema);
 /* The catalog has another shape than `schema`, as of the position. Main thread. */
 void pipe_table_set_due(PipeTable *table, const TableSchema *now, Position at);
+/* Something to say of it that does not stop it; NULL: nothing (any more). Main thread. */
+void pipe_table_note(PipeTable *table, const char *note);
 
 /* The changes of one table, under one schema, in an epoch. In the order of the stream. */
 typedef struct EpochPart {

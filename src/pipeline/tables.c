@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "pipeline/internal.h"
-#include "source/publication.h"
 
 /* --- one table ------------------------------------------------------------------------------- */
 
@@ -49,6 +48,30 @@ no_gap(const Pipeline *pl, const StateTable *known, const SinkTable *table, Erro
                 POSITION_TEXT(table->position), POSITION_TEXT(pl->state.consistent_point));
 }
 
+/* Whoever put back an older version may put the newer one back again: the slot waits. */
+static bool
+not_older(const StateTable *known, const SinkTable *table, Error *err)
+{
+    if (known == NULL || table->position >= known->committed)
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "the lake has the table as of %s, and had it as of %s: somebody put an older "
+                "version back\n" HINT_COPY_AGAIN,
+                POSITION_TEXT(table->position), POSITION_TEXT(known->committed));
+}
+
+static bool
+is_continued(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
+{
+    const StateTable *known = tables_state(pl, table);
+
+    table->gap =
+        !same_table(table, known, err) ||
+        (known != NULL && !gap_in_table(source, &pl->publication, &known->published, err)) ||
+        !no_gap(pl, known, table->sink_table, err);
+    return !table->gap && not_older(known, table->sink_table, err);
+}
+
 /* A table that was renamed keeps its lake table: it is the same by oid. */
 bool
 tables_open(Pipeline *pl, PipeTable *table, Error *err)
@@ -89,7 +112,10 @@ remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
     entry.source = schema->qualified;
     entry.lake = table->sink_table->lake_name;
     entry.streamed = pl->state.acknowledged;
+    entry.committed = pipe_table_needs_copy(table) ? POSITION_NONE : table->sink_table->position;
     entry.copy_again = table->copy_again;
+    entry.dropped = false;
+    entry.published = gap_note(source, &pl->publication);
     state_set_table(pl->state_arena, &pl->state, &entry);
 }
 
@@ -104,48 +130,88 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     bool copied = table->sink_table->position != POSITION_NONE && !table->copy_again;
 
     if (copied) {
-        TRY(same_table(table, known, err));
-        table->gap = !no_gap(pl, known, table->sink_table, err);
-        if (table->gap)
-            return false;
+        TRY(is_continued(pl, table, source, err));
         atomic_store(&table->state, TABLE_STREAMING);
     }
     remember(pl, table, source);
+    gap_say_wanted(table, source, &pl->publication);
     if (copied && table->sink_table->source == NULL)
         pipe_table_set_schema(table, table->sink_table->schema);
     return true;
+}
+
+/* Alone; the others go on, and the slot keeps what it will need when its cause is mended. */
+static void
+park_new(Pipeline *pl, PipeTable *table, const char *reason)
+{
+    if (!table->gap && tables_state(pl, table) != NULL)
+        table->hold = pl->state.acknowledged;
+    pipe_table_park(table, reason);
 }
 
 static bool
 add_table(Pipeline *pl, const SourceTable *source, Error *err)
 {
     PipeTable *table = pipe_table_new(source->schema);
+    bool done;
 
     table->pages = source->pages;
     pl->tables = xrealloc((void *) pl->tables, (pl->table_count + 1) * sizeof(PipeTable *));
     pl->tables[pl->table_count++] = table;
     if (source->problem != NULL) {
-        pipe_table_park(table, source->problem);
+        park_new(pl, table, source->problem);
         return true;
     }
-    if (attach(pl, table, source, err))
+    table->gap = !source->published;
+    if (source->published)
+        done = attach(pl, table, source, err);
+    else
+        done = gap_in_table(source, &pl->publication, &(StatePublished){0}, err);
+    if (done)
         return true;
     if (err->kind != ERR_INPUT)
         return false;
-    /* alone; the others go on, and the slot keeps what it will need when its cause is mended */
-    if (tables_state(pl, table) != NULL)
-        table->hold = pl->state.acknowledged;
-    pipe_table_park(table, err->msg);
+    park_new(pl, table, err->msg);
     return true;
 }
 
-static bool
-is_known(const Pipeline *pl, uint32_t relid)
+/* By oid, or parked because it was made again under its name. */
+static PipeTable *
+find_known(const Pipeline *pl, const SourceTable *source)
+{
+    PipeTable *followed = NULL;
+
+    for (size_t i = 0; i < pl->table_count; i++) {
+        PipeTable *table = pl->tables[i];
+
+        if (table->schema->relid == source->relid)
+            return table;
+        if (table->gap && strcmp(table->schema->qualified, source->qualified) == 0)
+            followed = table;
+    }
+    return followed;
+}
+
+/* The table whose name another one has now. */
+static PipeTable *
+find_followed(const Pipeline *pl, const SourceTable *source)
 {
     for (size_t i = 0; i < pl->table_count; i++)
-        if (pl->tables[i]->schema->relid == relid)
-            return true;
-    return false;
+        if (pl->tables[i]->schema->relid != source->relid && pl->tables[i]->dropped &&
+            strcmp(pl->tables[i]->schema->qualified, source->qualified) == 0)
+            return pl->tables[i];
+    return NULL;
+}
+
+/* Whether a table that we have is published as it was; *err says why not. */
+static bool
+is_published_alike(const Pipeline *pl, const PipeTable *table, const SourceTable *source,
+                   const Publication *publication, Error *err)
+{
+    const StateTable *known = tables_state(pl, table);
+
+    return known == NULL || table->gap || pipe_table_needs_copy(table) ||
+           gap_in_table(source, publication, &known->published, err);
 }
 
 /* --- all of them ----------------------------------------------------------------------------- */
@@ -163,30 +229,57 @@ note_unpublished(Pipeline *pl, const SourceTables *tables)
     }
 }
 
+static void
+log_published(const Pipeline *pl, const Publication *publication)
+{
+    const char *name = pl->config->source_publication;
+
+    if (publication->made)
+        log_info("publication made", LOG_STR("publication", name));
+    if (publication->altered)
+        log_info("publication altered", LOG_STR("publication", name));
+    if (publication->unpublished != NULL)
+        log_warn("the publication does not publish everything",
+                 LOG_STR("missing", publication->unpublished));
+    if (publication->missing > 0 && publication->missing_sql != NULL)
+        log_warn("tables are not published", LOG_INT("tables", publication->missing),
+                 LOG_STR("run", publication->missing_sql));
+}
+
+/* ALTER PUBLICATION waits for locks on the tables: better later than holding up the others. A role
+ * that only reads by default has to say that it writes. */
 static bool
-publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
+ensure_publication(Pipeline *pl, Arena *arena, SourceTables *tables, Publication *out, Error *err)
 {
     PublicationWant want = {.name = pl->config->source_publication,
                             .may_create = true,
                             .may_alter = pl->publication_is_ours};
-    Publication publication;
+    bool exists = out->exists;
 
-    note_unpublished(pl, tables);
-    /* ALTER PUBLICATION waits for locks on the tables: better later than holding up the others */
-    TRY(pg_exec(pl->conn, arena, "SET lock_timeout = '2s'", NULL, err));
-    TRY(source_publication_ensure(pl->conn, arena, &want, tables, &publication, err));
-    TRY(pg_exec(pl->conn, arena, "SET lock_timeout = 0", NULL, err));
-    if (publication.made)
-        log_info("publication made", LOG_STR("publication", want.name));
-    if (publication.altered)
-        log_info("publication altered", LOG_STR("publication", want.name));
-    if (publication.unpublished != NULL)
-        log_warn("the publication does not publish everything",
-                 LOG_STR("missing", publication.unpublished));
-    if (publication.missing > 0 && publication.missing_sql != NULL)
-        log_warn("tables are not published", LOG_INT("tables", publication.missing),
-                 LOG_STR("run", publication.missing_sql));
-    return true;
+    TRY(pg_exec(pl->conn, arena, "SET lock_timeout = '2s'; SET default_transaction_read_only = off",
+                NULL, err));
+    if (!source_publication_ensure(pl->conn, arena, &want, tables, out, err)) {
+        if (!exists || pl->options->once || strcmp(pg_sqlstate(pl->conn), "55P03") != 0)
+            return false;
+        log_warn("new tables are locked, trying again later", LOG_STR("error", err->msg));
+        pl->relations_seen = STR_NULL;
+    }
+    return pg_exec(pl->conn, arena, "SET lock_timeout = 0", NULL, err);
+}
+
+/* Tables, and how they are published, as of now. */
+static bool
+load_tables(Pipeline *pl, Error *err)
+{
+    TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
+
+    source_tables_done(&pl->source);
+    arena_reset(pl->source_arena);
+    pl->publication = (Publication){0};
+    TRY(source_tables_load(pl->conn, pl->source_arena, &read, &pl->source, err));
+    TRY(source_publication_load(pl->conn, pl->source_arena, read.publication, &pl->source,
+                                &pl->publication, err));
+    return gap_in_publication(pl, &pl->publication, err);
 }
 
 /* Read and publish. A slot that is older than its publication cannot be read at all (pgoutput looks
@@ -194,34 +287,64 @@ publish(Pipeline *pl, Arena *arena, SourceTables *tables, Error *err)
 bool
 tables_publish(Pipeline *pl, Error *err)
 {
-    TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
+    Publication publication;
 
-    source_tables_done(&pl->source);
-    arena_reset(pl->source_arena);
-    pl->source = (SourceTables){0};
-    TRY(source_tables_load(pl->conn, pl->source_arena, &read, &pl->source, err));
+    TRY(load_tables(pl, err));
     TRY(tables_position(pl, &pl->source_at, err));
     if (pl->options->once) /* it does not read on to where the catalog was read */
         pl->source_at = pl->stop_at;
-    return publish(pl, pl->source_arena, &pl->source, err);
+    note_unpublished(pl, &pl->source);
+    publication = pl->publication;
+    TRY(ensure_publication(pl, pl->source_arena, &pl->source, &publication, err));
+    log_published(pl, &publication);
+    return !(publication.made || publication.altered) || load_tables(pl, err);
 }
 
-/* Take in those that are new. */
+/* What changed about tables that we have: of those that nobody published for a while, rows are
+ * missing. */
+static void
+park_gaps(Pipeline *pl)
+{
+    for (int i = 0; i < pl->source.count; i++) {
+        const SourceTable *source = &pl->source.items[i];
+        PipeTable *table = find_known(pl, source);
+        PipeTable *followed = table == NULL ? find_followed(pl, source) : NULL;
+        Error err;
+
+        if (followed != NULL) {
+            followed->gap = true;
+            followed->dropped = false;
+            pipe_table_park(followed, "the table was dropped and made again; the lake has the old "
+                                      "one\n" HINT_COPY_AGAIN);
+        }
+
+        if (table == NULL || is_published_alike(pl, table, source, &pl->publication, &err))
+            continue;
+        table->gap = true;
+        pipe_table_park(table, err.msg);
+    }
+}
+
+/* Take in those that are new. One that is not published any more is taken in to say so. */
 bool
 tables_attach(Pipeline *pl, Error *err)
 {
     size_t before = pl->table_count;
+    bool any_dropped;
 
+    TRY(gap_dropped_tables(pl, &pl->source, &any_dropped, err));
+    park_gaps(pl);
     for (int i = 0; i < pl->source.count; i++) {
         const SourceTable *table = &pl->source.items[i];
 
-        if (table->schema != NULL && table->published && !is_known(pl, table->relid))
+        if (table->schema != NULL && find_known(pl, table) == NULL &&
+            (table->published || state_find_oid(&pl->state, table->relid) != NULL))
             TRY(add_table(pl, table, err));
     }
     shapes_compare(pl, &pl->source, pl->source_at);
     if (pl->table_count == 0)
         log_warn("no table to replicate", LOG_STR("hint", "see source.tables and walberg check"));
-    return pl->table_count == before || pipeline_write_state(pl, err);
+    return (pl->table_count == before && !any_dropped) || pipeline_write_state(pl, err);
 }
 
 size_t
@@ -234,20 +357,26 @@ tables_waiting(const Pipeline *pl)
     return count;
 }
 
-/* A cheap question first: did pg_class change at all since we looked? */
+/* A cheap question first: did pg_class or the publication change at all since we looked? */
 static bool
 something_changed(Pipeline *pl, bool *out_changed, Error *err)
 {
+    static const char schemas[] = "(SELECT concat(count(*), '/', sum(s.oid::int8))"
+                                  " FROM pg_publication_namespace s WHERE s.pnpubid = b.oid)";
     AUTO_ARENA Arena *arena = arena_new();
     PgResult result;
+    const char *sql = arena_printf(
+        arena,
+        "SELECT concat_ws(' ', count(*), max(c.oid::int8), sum(c.relfilenode::int8),"
+        " (SELECT sum(a.xmin::text::int8) FROM pg_attribute a WHERE a.attrelid >= 16384),"
+        " (SELECT concat_ws(' ', b.oid, b.xmin,"
+        "   (SELECT concat(count(*), '/', sum(r.oid::int8))"
+        "     FROM pg_publication_rel r WHERE r.prpubid = b.oid), %s)"
+        "   FROM pg_publication b WHERE b.pubname = $1))"
+        " FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p'",
+        pg_server_version(pl->conn) >= 150000 ? schemas : "''");
 
-    TRY(pg_query(pl->conn, arena,
-                 "SELECT count(*) || ' ' || coalesce(max(oid::int8), 0) || ' ' ||"
-                 " coalesce(sum(relfilenode::int8), 0) || ' ' ||"
-                 " (SELECT sum(xmin::text::int8) FROM pg_catalog.pg_attribute"
-                 "  WHERE attrelid >= 16384)"
-                 " FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p') AND relpersistence = 'p'",
-                 0, NULL, &result, err));
+    TRY(pg_query(pl->conn, arena, sql, 1, &pl->config->source_publication, &result, err));
     *out_changed = !str_eq(pg_value(&result, 0, 0), pl->relations_seen);
     if (*out_changed)
         pl->relations_seen = arena_str(pl->arena, pg_value(&result, 0, 0));
@@ -267,6 +396,29 @@ tables_position(Pipeline *pl, Position *out_position, Error *err)
     return position_parse(pg_value(&result, 0, 0), out_position, err);
 }
 
+/* Whether there is something to take in or to park. */
+static bool
+compare(Pipeline *pl, Arena *arena, const SourceTables *tables, Error *err)
+{
+    Publication publication;
+    bool any_dropped;
+
+    TRY(source_publication_load(pl->conn, arena, pl->config->source_publication, tables,
+                                &publication, err));
+    TRY(gap_in_publication(pl, &publication, err));
+    for (int i = 0; i < tables->count; i++) {
+        const SourceTable *source = &tables->items[i];
+        const PipeTable *table = find_known(pl, source);
+        Error gap;
+
+        if (table == NULL ? source->schema != NULL
+                          : !is_published_alike(pl, table, source, &publication, &gap))
+            pl->new_tables = pl->restart = true;
+    }
+    TRY(gap_dropped_tables(pl, tables, &any_dropped, err));
+    return !any_dropped || pipeline_write_state(pl, err);
+}
+
 /* Readers hold pointers to the list of tables, so it grows only between two sessions: here it is
  * only found that there is something to take in. */
 static bool
@@ -274,7 +426,7 @@ look(Pipeline *pl, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
-    SourceTables tables = {0};
+    AUTO(source_tables_done) SourceTables tables = {0};
     Position at;
     bool changed;
 
@@ -283,16 +435,10 @@ look(Pipeline *pl, Error *err)
     if (!changed)
         return true;
     TRY(source_tables_load(pl->conn, arena, &read, &tables, err));
-    for (int i = 0; i < tables.count; i++)
-        if (tables.items[i].schema != NULL && !is_known(pl, tables.items[i].relid))
-            pl->new_tables = pl->restart = true;
-
-    bool done = tables_position(pl, &at, err);
-
-    if (done)
-        shapes_compare(pl, &tables, at);
-    source_tables_done(&tables);
-    return done;
+    TRY(compare(pl, arena, &tables, err));
+    TRY(tables_position(pl, &at, err));
+    shapes_compare(pl, &tables, at);
+    return true;
 }
 
 bool
@@ -300,13 +446,7 @@ tables_take_new(Pipeline *pl, Error *err)
 {
     pl->new_tables = false;
     TRY(recover_connection(pl, err));
-    if (!tables_publish(pl, err)) {
-        if (strcmp(pg_sqlstate(pl->conn), "55P03") != 0) /* lock_not_available */
-            return false;
-        log_warn("new tables are locked, trying again later", LOG_STR("error", err->msg));
-        pl->relations_seen = STR_NULL;
-        return true;
-    }
+    TRY(tables_publish(pl, err));
     return tables_attach(pl, err);
 }
 

@@ -9,7 +9,7 @@ static const char publication_sql[] =
     "SELECT pg_get_userbyid(pubowner), pg_has_role(pubowner, 'USAGE'), puballtables, pubviaroot,"
     " concat_ws(', ', CASE WHEN NOT pubinsert THEN 'insert' END,"
     "  CASE WHEN NOT pubupdate THEN 'update' END, CASE WHEN NOT pubdelete THEN 'delete' END,"
-    "  CASE WHEN NOT pubtruncate THEN 'truncate' END)"
+    "  CASE WHEN NOT pubtruncate THEN 'truncate' END), oid, xmin"
     " FROM pg_publication WHERE pubname = $1";
 
 /* --- SQL ------------------------------------------------------------------------------------- */
@@ -85,6 +85,8 @@ source_publication_load(PgConn *conn, Arena *arena, const char *name, const Sour
     if (r.rows == 1) {
         publication = (Publication){
             .exists = true,
+            .oid = (uint32_t) pg_value_int(&r, 0, 5),
+            .version = pg_value(&r, 0, 6).ptr,
             .owner = pg_value(&r, 0, 0).ptr,
             .owned = pg_value_bool(&r, 0, 1),
             .all_tables = pg_value_bool(&r, 0, 2),

@@ -10,8 +10,10 @@
 
 typedef struct Publication {
     bool exists;
-    bool made;    /* by this call */
-    bool altered; /* by this call */
+    uint32_t oid;
+    const char *version; /* another one after each ALTER PUBLICATION but of its tables */
+    bool made;           /* by this call */
+    bool altered;        /* by this call */
     const char *owner;
     bool owned; /* our role may alter it */
     bool all_tables;

@@ -258,13 +258,30 @@ take_data(Stream *stream, const PgFrame *frame, StreamEvent *out_event, Error *e
     return true;
 }
 
+/* The server looks the publication up as of the change that it decodes: one that was made again is
+ * of no use for what happened before. */
+static bool
+explain_end(const Stream *stream, Error *err)
+{
+    char reason[512];
+
+    if (strcmp(pg_sqlstate(stream->conn), "42704") != 0 || strstr(err->msg, "publication") == NULL)
+        return false;
+    snprintf(reason, sizeof reason, "%.*s", (int) strcspn(err->msg, "\n"), err->msg);
+    return FAIL(err, ERR_INPUT,
+                "%s: it was dropped, perhaps made again, and the slot cannot be read past "
+                "that\n" HINT_BEGIN_AGAIN,
+                reason);
+}
+
 /* *out_event is filled unless nothing is buffered (*out_none). */
 static bool
 take_frame(Stream *stream, StreamEvent *out_event, bool *out_none, Error *err)
 {
     PgFrame frame;
 
-    TRY(pg_stream_next(stream->conn, &frame, err));
+    if (!pg_stream_next(stream->conn, &frame, err))
+        return explain_end(stream, err);
     *out_none = frame.kind == PG_FRAME_NONE;
     if (*out_none)
         return true;

@@ -466,13 +466,14 @@ complete_table(Load *load, SourceTable *table)
 {
     const PgResult *p = &load->published;
     int row = first_row(p, table->relid);
-    const char *column_list = NULL;
     Arena *arena;
 
     if (row_is_of(p, row, table->relid)) {
         table->published = true;
         table->row_filter = pg_value(p, row, PUB_FILTER).ptr;
-        column_list = pg_value(p, row, PUB_COLUMNS).ptr;
+        table->column_list = pg_value(p, row, PUB_COLUMNS).ptr;
+        table->publication_entry = oid_at(p, row, PUB_ENTRY);
+        table->schema_entry = oid_at(p, row, PUB_SCHEMA_ENTRY);
     }
     if (table->excluded != NULL)
         return;
@@ -483,7 +484,7 @@ complete_table(Load *load, SourceTable *table)
     schema->schema_name = arena_str(arena, table->schema_name);
     schema->table_name = arena_str(arena, table->table_name);
     schema->qualified = arena_strdup(arena, table->qualified);
-    set_columns(load, table, column_list, schema, arena);
+    set_columns(load, table, table->column_list, schema, arena);
     if (schema->column_count == 0) {
         table->excluded = "no column of it arrives";
         schema_unref(schema);

@@ -46,7 +46,14 @@ typedef struct SourceTable {
     uint64_t files_mark;
     uint64_t columns_mark;
 
-    const char *row_filter; /* of the publication: an expression over the columns; NULL */
+    /* Of the publication: an expression over the columns, and attnums as in "1 3"; or NULL. */
+    const char *row_filter;
+    const char *column_list;
+    /* What publishes it: rows of pg_publication_rel and, by its schema, pg_publication_namespace.
+     * 0: there is none; both 0 under FOR ALL TABLES. Taken out and put back, or given another
+     * filter or column list, a table has another one. */
+    uint32_t publication_entry;
+    uint32_t schema_entry;
 
     int missing_count;
     int text_count;

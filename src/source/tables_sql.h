@@ -70,21 +70,24 @@ enum { KEY_REL, KEY_INDEX, KEY_PRIMARY, KEY_IDENTITY, KEY_IMMEDIATE, KEY_COLUMN 
     " AND i.indisvalid AND k.n <= i.indnkeyatts"                                                   \
     " ORDER BY i.indrelid, i.indexrelid, k.n"
 
-enum { PUB_REL, PUB_FILTER, PUB_COLUMNS };
+enum { PUB_REL, PUB_FILTER, PUB_COLUMNS, PUB_ENTRY, PUB_SCHEMA_ENTRY };
 
-/* Row filters and column lists came with 15. */
+/* Row filters, column lists and FOR TABLES IN SCHEMA came with 15. */
 #define PUBLISHED_SQL                                                                              \
-    "SELECT c.oid, p.rowfilter, (SELECT array_to_string(r.prattrs::int2[], ' ')"                   \
-    "   FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid"                      \
-    "   WHERE b.pubname = $1 AND r.prrelid = c.oid)"                                               \
-    " FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname"                \
+    "SELECT c.oid, p.rowfilter, array_to_string(r.prattrs::int2[], ' '), r.oid, s.oid"             \
+    " FROM pg_publication_tables p JOIN pg_publication b ON b.pubname = p.pubname"                 \
+    " JOIN pg_namespace n ON n.nspname = p.schemaname"                                             \
     " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \
+    " LEFT JOIN pg_publication_rel r ON r.prpubid = b.oid AND r.prrelid = c.oid"                   \
+    " LEFT JOIN pg_publication_namespace s ON s.pnpubid = b.oid AND s.pnnspid = n.oid"             \
     " WHERE p.pubname = $1 ORDER BY c.oid"
 
 #define PUBLISHED_SQL_14                                                                           \
-    "SELECT c.oid, NULL, NULL"                                                                     \
-    " FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname"                \
+    "SELECT c.oid, NULL, NULL, r.oid, NULL"                                                        \
+    " FROM pg_publication_tables p JOIN pg_publication b ON b.pubname = p.pubname"                 \
+    " JOIN pg_namespace n ON n.nspname = p.schemaname"                                             \
     " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \
+    " LEFT JOIN pg_publication_rel r ON r.prpubid = b.oid AND r.prrelid = c.oid"                   \
     " WHERE p.pubname = $1 ORDER BY c.oid"
 
 #endif

@@ -164,6 +164,69 @@ existing_publications_are_taken_as_they_are(void **state)
     run_sql(conn, "DROP PUBLICATION walberg_all; DROP SCHEMA as_is CASCADE");
 }
 
+/* What a gap is recognised by (pipeline/gaps.c): Postgres' own catalogs, on every version. */
+static void
+whoever_comes_back_has_another_entry(void **state)
+{
+    (void) state;
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    TablesRead read = {.config = config_of(arena, "[\"back.*\"]"), .publication = "walberg_back"};
+
+    static const struct {
+        const char *sql;
+        bool same_entry, same_version, same_publication;
+        int version_min;
+    } steps[] = {
+        {"ALTER PUBLICATION walberg_back ADD TABLE back.b", true, true, true, 0},
+        {"ALTER PUBLICATION walberg_back SET TABLE back.a, back.b", true, true, true, 0},
+        {"ALTER PUBLICATION walberg_back DROP TABLE back.a;"
+         "ALTER PUBLICATION walberg_back ADD TABLE back.a",
+         false, true, true, 0},
+        {"ALTER PUBLICATION walberg_back SET TABLE back.a WHERE (id > 5)", false, true, true,
+         150000},
+        {"ALTER TABLE back.a RENAME id TO key", true, true, true, 0},
+        {"ALTER PUBLICATION walberg_back SET TABLE back.a (key)", false, true, true, 150000},
+        {"ALTER PUBLICATION walberg_back SET (publish = 'insert');"
+         "ALTER PUBLICATION walberg_back SET (publish = 'insert, update, delete, truncate')",
+         true, false, true, 0},
+        {"DROP PUBLICATION walberg_back; CREATE PUBLICATION walberg_back FOR TABLE back.a", false,
+         false, false, 0},
+    };
+
+    uint32_t entry = 0;
+    Publication before = {0};
+
+    run_sql(conn, "CREATE SCHEMA back; CREATE TABLE back.a (id int PRIMARY KEY);"
+                  "CREATE TABLE back.b (id int PRIMARY KEY);"
+                  "CREATE PUBLICATION walberg_back FOR TABLE back.a");
+    for (size_t i = 0; i <= sizeof steps / sizeof steps[0]; i++) {
+        AUTO(source_tables_done) SourceTables tables = {0};
+        Publication now = {0};
+        Error err = {0};
+
+        if (i > 0 && pg_server_version(conn) < steps[i - 1].version_min)
+            continue;
+        if (i > 0)
+            run_sql(conn, steps[i - 1].sql);
+        load_tables(conn, arena, &read, &tables);
+        OK(source_publication_load(conn, arena, read.publication, &tables, &now, &err));
+
+        const SourceTable *table = table_named(&tables, "back.a");
+
+        assert_true(table->publication_entry != 0 && table->schema_entry == 0);
+        if (i > 0) {
+            assert_int_equal(table->publication_entry == entry, steps[i - 1].same_entry);
+            assert_int_equal(strcmp(now.version, before.version) == 0, steps[i - 1].same_version);
+            assert_int_equal(now.oid == before.oid, steps[i - 1].same_publication);
+        }
+        entry = table->publication_entry;
+        before = now;
+    }
+    run_sql(conn, "DROP PUBLICATION walberg_back; DROP SCHEMA back CASCADE");
+}
+
 /* --- slots ----------------------------------------------------------------------------------- */
 
 static void
@@ -343,6 +406,7 @@ main(void)
         cmocka_unit_test(publication_is_made_once_and_takes_new_tables),
         cmocka_unit_test(who_may_not_make_it_is_told_what_the_owner_runs),
         cmocka_unit_test(existing_publications_are_taken_as_they_are),
+        cmocka_unit_test(whoever_comes_back_has_another_entry),
         cmocka_unit_test(slot_lives_from_creation_to_drop),
         cmocka_unit_test(temporary_slot_goes_with_its_connection),
         cmocka_unit_test(no_free_slot_says_what_to_do),

@@ -583,6 +583,37 @@ a_lost_answer_is_found_again(void **state)
     assert_true(table->position == 200);
 }
 
+/* Somebody took the newest version of a table away while we hold it. */
+static void
+a_table_that_went_back_is_not_used(void **state)
+{
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+    Error err = {0};
+
+    copy_rows(bench, table, 10);
+
+    Batch *batch = batch_new(table->schema, true);
+
+    insert_rows(batch, 10, 20);
+    write_and_free(bench, table, batch);
+    commit(bench, table, 200);
+
+    const char *metadata = arena_printf(bench->arena, "%s/lake/public/t/metadata", bench->folder);
+    FILE *hint = fopen(arena_printf(bench->arena, "%s/version-hint.text", metadata), "w");
+
+    assert_non_null(hint);
+    assert_true(fputs("2", hint) > 0);
+    assert_int_equal(fclose(hint), 0);
+    assert_int_equal(remove(arena_printf(bench->arena, "%s/v3.metadata.json", metadata)), 0);
+    batch = batch_new(table->schema, true);
+    insert_rows(batch, 20, 30);
+    write_and_free(bench, table, batch);
+    FAILS(sink_abandon(bench->sink, table, &err), ERR_INPUT);
+    assert_non_null(strstr(err.msg, "went back from 0/C8 to 0/64"));
+    assert_true(table->position == 200);
+}
+
 static void
 state_is_swapped_by_comparison(void **state)
 {
@@ -625,6 +656,7 @@ main(void)
         CASE(rejects_of_the_stream_are_recorded_once),
         CASE(a_lost_answer_is_found_again),
         CASE(only_one_process_may_write),
+        CASE(a_table_that_went_back_is_not_used),
         CASE(state_is_swapped_by_comparison),
     };
 

@@ -80,7 +80,9 @@ def test_tables_one_by_one(database, walberg):
     assert any(r == "warn" and "column twice will not arrive: " in m for r, m, _ in generated)
     assert only(items, "table public.fleeting")[:2] == (
         "warn", "will not arrive: unlogged: its changes are not in the WAL")
-    assert only(items, "table public.parts")[:2] == ("ok", "key (id, day), 2 columns, 1 partitions")
+    described, limits = about(items, "table public.parts")
+    assert described[:2] == ("ok", "key (id, day), 2 columns, 1 partitions")
+    assert limits[0] == "warn" and "TRUNCATE" in limits[1]
     assert about(items, "table public.parts_1") == []
     assert only(items, 'table public."Odd.Name"')[0] == "ok"
 

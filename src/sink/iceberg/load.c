@@ -470,6 +470,47 @@ use_metadata(IcebergTable *table, Error *err)
     return true;
 }
 
+/* Properties stay when somebody goes back to an older snapshot, so the position that a commit wrote
+ * into both must be the same in both. Snapshots of others and those without a position pass it on;
+ * where history has been expired, it is not known. */
+static bool
+check_history(const IcebergTable *table, Error *err)
+{
+    const TableMetadata *metadata = table->metadata;
+    const Snapshot *snapshot = metadata_current_snapshot(metadata);
+    Str text = property_get(&metadata->properties, "cdc.position");
+    Position position = POSITION_NONE;
+
+    if (table->base.schema->relid == 0)
+        return true; /* rejects: no row of a table is found by them */
+    if (text.ptr != NULL)
+        TRY(position_parse(text, &position, err));
+    if (position < table->base.position)
+        return FAIL(err, ERR_INPUT,
+                    "the lake table went back from %s to %s: somebody removed what was "
+                    "committed\n" HINT_COPY_AGAIN,
+                    POSITION_TEXT(table->base.position), POSITION_TEXT(position));
+    if (text.ptr != NULL && snapshot == NULL)
+        return FAIL(err, ERR_INPUT,
+                    "the lake table has no snapshot any more: somebody rolled it "
+                    "back\n" HINT_COPY_AGAIN);
+
+    Str rows = STR_NULL;
+
+    for (size_t steps = 0;
+         snapshot != NULL && rows.ptr == NULL && steps <= metadata->snapshot_count; steps++) {
+        rows = property_get(&snapshot->summary, "cdc.position");
+        snapshot = metadata_find_snapshot(metadata, snapshot->parent_id);
+    }
+    if (rows.ptr == NULL || text.ptr == NULL || str_eq(rows, text))
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "the lake table's rows are of %.*s, but it was at %.*s: somebody rolled it back\n"
+                "hint: roll it forward again; or stop walberg, remove the table's folder from the "
+                "lake, and start it: the table is copied again",
+                STR_ARG(rows), STR_ARG(text));
+}
+
 bool
 iceberg_table_refresh(IcebergTable *table, Error *err)
 {
@@ -489,7 +530,7 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
                  "the lake table is gone\nhint: somebody dropped it; walberg copies it again when "
                  "it is started");
     done = done && metadata_parse(next.arena, next.current.metadata, &next.metadata, err) &&
-           load_manifests(&next, err) && load_deletes(&next, err);
+           check_history(&next, err) && load_manifests(&next, err) && load_deletes(&next, err);
 
     IcebergTable *dead = done ? table : &next;
 

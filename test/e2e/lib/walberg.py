@@ -136,6 +136,11 @@ class Walberg:
         wait_for(f"acknowledged {target:X}", caught_up, seconds, pause=0.2)
         return self
 
+    def wait_streaming(self, seconds=60):
+        """Until the initial copy is over, too: a slot that was only just made looks caught up."""
+        wait_for("streaming", lambda: self.status()["state"] == "streaming", seconds, pause=0.1)
+        return self.wait_caught_up()
+
     # --- SQL -------------------------------------------------------------------------------
 
     def query(self, sql, seconds=30):

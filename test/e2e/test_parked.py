@@ -1,0 +1,182 @@
+"""One bad table does not stop the others, and what it waits for is still there when it is mended."""
+import contextlib
+import json
+import pathlib
+
+import pytest
+
+from lib.env import wait_for
+from lib.oracle import compare
+
+TABLES = ("create table t (id int primary key, v int)",
+          "insert into t select n, n from generate_series(1, 100) n",
+          "create table other (id int primary key)")
+
+
+def states(walberg):
+    return {t["name"]: t["state"] for t in walberg.status()["tables"]}
+
+
+def why(walberg, name="public.t"):
+    return next(t["error"] for t in walberg.status()["tables"] if t["name"] == name)
+
+
+def set_property(walberg, lake, key, value):
+    """The next version of the lake's table, as another writer would make it."""
+    table = lake.table("t")
+    folder = pathlib.Path(walberg.storage.uri.removeprefix("file://")) / table.folder / "metadata"
+    number = max(int(p.name.split(".")[0][1:]) for p in folder.glob("v*.metadata.json")) + 1
+    metadata = {**table.metadata, "properties": {**table.metadata["properties"], key: value}}
+    (folder / f"v{number}.metadata.json").write_text(json.dumps(metadata))
+    (folder / "version-hint.text").write_text(str(number))
+
+
+def test_what_could_not_be_attached_is_waited_for(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    set_property(walberg, lake, "cdc.pipeline", "stranger")
+    for number in (1, 2):   # the slot must not move on at a later start either
+        database.execute(f"insert into t values (1000 + {number}, 1)",
+                         f"insert into other values ({number})")
+        assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+        assert states(walberg) == {"public.t": "parked", "public.other": "streaming"}
+        assert "belongs to pipeline stranger" in why(walberg)
+        assert compare(database, lake, ["other"]) == number
+    set_property(walberg, lake, "cdc.pipeline", database.name)
+    walberg.once()
+    compare(database, lake, ["t", "other"])
+
+
+def test_a_table_left_out_for_a_while_is_parked(database, walberg):
+    database.execute(*TABLES)
+    walberg.once()
+    database.execute("insert into t values (101, 1)")
+    walberg.once(source__tables='["public.*", "!public.t"]')
+    database.execute("insert into t values (102, 1)")
+    for _ in range(2):
+        assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+        assert states(walberg) == {"public.t": "parked", "public.other": "streaming"}
+        assert "was away while the slot moved" in why(walberg)
+
+
+@contextlib.contextmanager
+def reader_role(database):
+    """A role that may replicate and read, and owns nothing; its publication is made by others."""
+    name = f"reader_{abs(hash(database.name)) % 10**8}"
+    database.execute(f"create role {name} login replication",
+                     f"grant select on all tables in schema public to {name}",
+                     "create publication mine for all tables")
+    try:
+        yield name
+    finally:
+        database.execute(f"drop owned by {name}", f"drop role {name}")
+
+
+def test_a_right_that_is_missing_parks_its_table_alone(database, walberg, lake):
+    """At the first copy and later: what happens meanwhile is not lost."""
+    database.execute(*TABLES)
+    with reader_role(database) as role:
+        uri = database.server.uri(database.name, role)
+        database.execute(f"revoke select on t from {role}")
+
+        def once():
+            return walberg.call("run", "--once", uri, walberg.storage.uri,
+                                source__publication="mine")
+
+        assert once().returncode == 1
+        assert states(walberg) == {"public.t": "parked", "public.other": "streaming"}
+        assert "GRANT SELECT" in why(walberg)
+        database.execute(f"grant select on t to {role}")
+        assert once().returncode == 0
+        compare(database, lake, ["t", "other"])
+        database.execute(f"revoke select on t from {role}")
+        for number in (1, 2):
+            database.execute(f"insert into t values (1000 + {number}, 1)",
+                             f"insert into other values ({number})")
+            assert once().returncode == 1
+            assert compare(database, lake, ["other"]) == number
+        database.execute(f"grant select on t to {role}")
+        assert once().returncode == 0
+        compare(database, lake, ["t", "other"])
+
+
+def test_a_copy_refused_as_a_whole_parks_what_it_was_for(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.start()
+    walberg.wait_streaming()
+    taken = []
+    with database.connect() as conn:
+        try:
+            for number in range(20):
+                with contextlib.suppress(Exception):
+                    conn.execute("select pg_create_physical_replication_slot(%s)", [f"t{number}"])
+                    taken.append(f"t{number}")
+            conn.execute("create table late (id int primary key)")
+            wait_for("parked", lambda: states(walberg).get("public.late") == "parked", 30,
+                     pause=0.5)
+            assert "max_replication_slots" in why(walberg, "public.late")
+            conn.execute("insert into t values (101, 1)")
+            walberg.wait_caught_up()
+            compare(database, lake, ["t"])
+        finally:
+            for name in taken:
+                conn.execute("select pg_drop_replication_slot(%s)", [name])
+    walberg.stop()
+    database.execute("insert into late values (1)")
+    walberg.once()
+    compare(database, lake, ["t", "late"])
+
+
+def test_an_old_relation_message_does_not_park(database, walberg, lake):
+    """The slot is older than the copy of a table, whose shape changed in between."""
+    database.execute(*TABLES, "create publication mine for all tables")
+    walberg.settings["source.publication"] = "mine"
+    walberg.once()
+    database.execute("create table late (id int primary key, gone text, v int)",
+                     "insert into late values (1, 'x', 1)", "alter table late drop column gone",
+                     "insert into late values (2, 2)", "alter table late add column more text",
+                     "insert into late values (3, 3, 'm')", "insert into t values (101, 1)")
+    walberg.once()
+    database.execute("update late set v = v + 1 where id > 1")
+    walberg.once()
+    compare(database, lake, ["t", "late"])
+
+
+@pytest.mark.parametrize("start", [False, True], ids=["running", "at the start"])
+def test_a_locked_new_table_does_not_stop_the_others(start, database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.start()
+    walberg.wait_streaming()
+    if start:
+        walberg.stop()
+    with database.connect(autocommit=False) as conn:
+        database.execute("create table late (id int primary key)")
+        conn.execute("lock table late in access exclusive mode")
+        if start:
+            walberg.start()
+        walberg.wait_for_log("new tables are locked", 30)
+        database.execute("insert into t values (101, 1)")
+        walberg.wait_caught_up()
+        compare(database, lake, ["t"])
+        conn.execute("insert into late values (1)")
+        conn.commit()
+    wait_for("copied", lambda: lake.has("late") and lake.table("late").position, 60)
+    database.execute("insert into late values (2)")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "late"])
+
+
+def test_the_copy_measures_bare_numerics(database, walberg, lake):
+    """A numeric without precision is text in the lake; how wide it is stands in a property, which a
+    table that is only copied must have, too."""
+    database.execute("create table t (id int primary key, n numeric, x numeric, e numeric)",
+                     "insert into t values (1, 12345.6, 1, null), (2, -0.125, 'NaN', null)")
+    walberg.once()
+    properties = lake.table("t").metadata["properties"]
+    assert properties["walberg.numeric.n"] == "5,3"
+    assert properties["walberg.numeric.x"] == "text"
+    assert "walberg.numeric.e" not in properties
+    database.execute("insert into t values (3, 1234567, 1, 0.5)")
+    walberg.once()
+    properties = lake.table("t").metadata["properties"]
+    assert (properties["walberg.numeric.n"], properties["walberg.numeric.e"]) == ("7,3", "0,1")
