@@ -54,7 +54,7 @@ const char *error_kind_name(ErrKind kind);
 int error_exit_code(ErrKind kind);
 
 /* The ways out that the README explains, as hint lines. */
-#define HINT_COPY_AGAIN  "hint: copy it again: see \"Copying a table again\" in the README"
+#define HINT_COPY_AGAIN  "hint: copy it again: walberg resync"
 #define HINT_BEGIN_AGAIN "hint: begin again: see \"Beginning again\" in the README"
 
 #define FAIL(err, kind, ...) error_set((err), (kind), __FILE__, __LINE__, __VA_ARGS__)

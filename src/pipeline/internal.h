@@ -104,7 +104,7 @@ bool shapes_waiting(const Pipeline *pl);
 bool shapes_apply(Pipeline *pl, Error *err) WARN_UNUSED;
 /* Before a copy: waiting tables get the shape that the catalog has now. */
 bool shapes_refresh(Pipeline *pl, Error *err) WARN_UNUSED;
-/* `walberg resync`: <state>/resync.* */
+/* `walberg resync`: the tables named in <state>/resync are copied again. */
 bool shapes_take_requests(Pipeline *pl, Error *err) WARN_UNUSED;
 
 /* gaps.c */

@@ -6,9 +6,8 @@
  *
  * Values that ALTER TABLE writes into old rows are not in the stream at all; see files_mark and
  * columns_mark in source/tables.h. Such a table is copied again. */
-#include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -210,41 +209,40 @@ copy_again(Pipeline *pl, const char *name, Error *err)
 }
 
 static bool
-take_request(Pipeline *pl, const char *path, Error *err)
+read_request(Pipeline *pl, FILE *file, Error *err)
 {
-    FILE *file = fopen(path, "re");
     char line[512];
-    bool done = true;
 
-    if (file == NULL)
-        return FAIL(err, ERR_INPUT, "cannot read %s: %s", path, strerrordesc_np(errno));
-    while (done && fgets(line, sizeof line, file) != NULL) {
+    while (fgets(line, sizeof line, file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
-        done = line[0] == '\0' || copy_again(pl, line, err);
+        if (line[0] != '\0')
+            TRY(copy_again(pl, line, err));
     }
-    fclose(file);
-    /* recorded first, so that a crash does not forget it */
-    if (!done || !pipeline_write_state(pl, err))
-        return false;
-    unlink(path);
     return true;
 }
 
+/* <state>/resync has one table a line and may be appended to; taken by a rename, so that a line is
+ * taken once, and removed when the state object has it, so that a crash forgets none. */
 bool
 shapes_take_requests(Pipeline *pl, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
-    DIR *folder = opendir(pl->config->state);
-    bool done = true;
+    const char *asked = arena_printf(arena, "%s/resync", pl->config->state);
+    const char *taken = arena_printf(arena, "%s/resync.taken", pl->config->state);
 
-    if (folder == NULL)
-        return FAIL(err, ERR_INPUT, "cannot read %s: %s", pl->config->state,
-                    strerrordesc_np(errno));
-    for (const struct dirent *entry = readdir(folder); entry != NULL && done;
-         entry = readdir(folder))
-        if (strncmp(entry->d_name, "resync.", 7) == 0)
-            done = take_request(pl, arena_printf(arena, "%s/%s", pl->config->state, entry->d_name),
-                                err);
-    closedir(folder);
-    return done;
+    if (access(taken, F_OK) != 0 && rename(asked, taken) != 0)
+        return true; /* nothing is asked */
+
+    FILE *file = fopen(taken, "re");
+
+    if (file == NULL)
+        return FAIL(err, ERR_INPUT, "cannot read %s: %s", taken, strerrordesc_np(errno));
+
+    bool done = read_request(pl, file, err);
+
+    fclose(file);
+    TRY(done);
+    TRY(pipeline_write_state(pl, err));
+    unlink(taken);
+    return true;
 }

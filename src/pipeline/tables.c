@@ -79,18 +79,18 @@ tables_open(Pipeline *pl, PipeTable *table, Error *err)
     AUTO_ARENA Arena *arena = arena_new();
     const TableSchema *schema = table->schema;
     const StateTable *known = tables_state(pl, table);
-    SourceName name = {.schema_name = schema->schema_name, .table_name = schema->table_name};
-    TableRule rule = config_table_rule(pl->config, arena, name.schema_name, name.table_name);
+    SinkAttach want = {.schema = schema, .replace = table->copy_again};
+    TableRule rule = config_table_rule(pl->config, arena, schema->schema_name, schema->table_name);
 
     if (known != NULL) {
-        name.schema_name = str_of(known->schema_name);
-        name.table_name = str_of(known->table_name);
+        want.schema_name = str_of(known->schema_name);
+        want.table_name = str_of(known->table_name);
         if (strcmp(known->source, schema->qualified) != 0)
             log_info("renamed in the source, keeps its name in the lake",
                      LOG_STR("table", schema->qualified), LOG_STR("lake", known->lake));
     }
     table->inserts_replace = rule.key.count > 0;
-    return sink_attach(pl->sink, schema, &name, &table->sink_table, err);
+    return sink_attach(pl->sink, &want, &table->sink_table, err);
 }
 
 /* The state's entry, with what is not known yet. */

@@ -25,13 +25,16 @@ sink_close(Sink *sink)
 }
 
 bool
-sink_attach(Sink *sink, const TableSchema *schema, const SourceName *name, SinkTable **out_table,
-            Error *err)
+sink_attach(Sink *sink, const SinkAttach *attach, SinkTable **out_table, Error *err)
 {
-    SourceName own = {.schema_name = schema->schema_name, .table_name = schema->table_name};
+    SinkAttach named = *attach;
 
-    if (!sink->ops->attach(sink, schema, name == NULL ? &own : name, out_table, err))
-        return WRAP(err, "%s: table %s", sink->ops->name, schema->qualified);
+    if (named.schema_name.ptr == NULL)
+        named.schema_name = attach->schema->schema_name;
+    if (named.table_name.ptr == NULL)
+        named.table_name = attach->schema->table_name;
+    if (!sink->ops->attach(sink, &named, out_table, err))
+        return WRAP(err, "%s: table %s", sink->ops->name, attach->schema->qualified);
     return true;
 }
 

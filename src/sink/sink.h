@@ -61,17 +61,19 @@ typedef struct SinkOptions {
     Cancel *cancel;
 } SinkOptions;
 
-/* The names that a table had in the source when it was taken in: they name it in the lake. */
-typedef struct SourceName {
+typedef struct SinkAttach {
+    const TableSchema *schema;
+    /* The names that the table had in the source when it was taken in: they name it in the lake.
+     * STR_NULL: those of the schema. */
     Str schema_name;
     Str table_name;
-} SourceName;
+    bool replace; /* sink_replace() follows: what the lake has need not be whole */
+} SinkAttach;
 
 typedef struct SinkOps {
     const char *name;
     bool (*open)(const SinkOptions *options, Sink **out_sink, Error *err);
-    bool (*attach)(Sink *sink, const TableSchema *schema, const SourceName *name,
-                   SinkTable **out_table, Error *err);
+    bool (*attach)(Sink *sink, const SinkAttach *attach, SinkTable **out_table, Error *err);
     bool (*evolve)(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err);
     bool (*replace)(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err);
     bool (*write)(Sink *sink, SinkTable *table, Batch *batch, Error *err);
@@ -92,10 +94,10 @@ struct Sink {
 bool sink_open(const SinkOptions *options, Sink **out_sink, Error *err) WARN_UNUSED;
 void sink_close(Sink *sink); /* NULL is fine; frees the tables too */
 
-/* Make or find the table. `name` NULL: that of the schema. The sink owns *out_table. ERR_INPUT: the lake table is somebody else's.
+/* Make or find the table. The sink owns *out_table. ERR_INPUT: the lake table is somebody else's.
  * Another shape than the source's is no error: see SinkTable.source, sink_evolve(). */
-bool sink_attach(Sink *sink, const TableSchema *schema, const SourceName *name,
-                 SinkTable **out_table, Error *err) WARN_UNUSED;
+bool sink_attach(Sink *sink, const SinkAttach *attach, SinkTable **out_table,
+                 Error *err) WARN_UNUSED;
 /* What is written from now on has this shape; visible with the next commit, together with what was
  * written before in the old one. ERR_COPY: the lake's rows cannot take it. Does nothing when the
  * table has it already. */

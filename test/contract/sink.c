@@ -67,7 +67,7 @@ attach(Bench *bench)
     Error err = {0};
     SinkTable *table = NULL;
 
-    OK(sink_attach(bench->sink, bench->schema, NULL, &table, &err));
+    OK(sink_attach(bench->sink, &(SinkAttach){.schema = bench->schema}, &table, &err));
     return table;
 }
 

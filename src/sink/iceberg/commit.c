@@ -252,6 +252,7 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
     table->base.last_commit_us = snapshot->timestamp_ms * 1000;
     table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
     iceberg_settle_shape(table);
+    table->replacing = false;
     iceberg_pending_reset(&table->pending);
     /* the rows are committed: an index that cannot be saved is read from them after a restart */
     if (!iceberg_save_index(table, err)) {

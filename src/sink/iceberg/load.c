@@ -306,7 +306,7 @@ load_deletes(IcebergTable *table, Error *err)
     TRY(list_deletes(table, err));
     deletes_clear(table->deletes);
     deletes_merge(table->deletes, table->pending.deletes);
-    for (size_t i = 0; i < table->live_delete_count; i++)
+    for (size_t i = 0; !table->replacing && i < table->live_delete_count; i++)
         TRY(iceberg_read_deletes(table, table->deletes, &table->live_deletes[i].file, err));
     return true;
 }
@@ -506,8 +506,7 @@ check_history(const IcebergTable *table, Error *err)
         return true;
     return FAIL(err, ERR_INPUT,
                 "the lake table's rows are of %.*s, but it was at %.*s: somebody rolled it back\n"
-                "hint: roll it forward again; or stop walberg, remove the table's folder from the "
-                "lake, and start it: the table is copied again",
+                "hint: roll it forward again, or copy it again: walberg resync",
                 STR_ARG(rows), STR_ARG(text));
 }
 
@@ -530,7 +529,8 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
                  "the lake table is gone\nhint: somebody dropped it; walberg copies it again when "
                  "it is started");
     done = done && metadata_parse(next.arena, next.current.metadata, &next.metadata, err) &&
-           check_history(&next, err) && load_manifests(&next, err) && load_deletes(&next, err);
+           (next.replacing || check_history(&next, err)) && load_manifests(&next, err) &&
+           load_deletes(&next, err);
 
     IcebergTable *dead = done ? table : &next;
 
@@ -554,7 +554,10 @@ iceberg_table_load(IcebergTable *table, Error *err)
     TRY(iceberg_load_shape(table, err));
     load_numerics(table);
     TRY(open_index(table, err));
-    TRY(iceberg_sync_index(table, err));
+    if (table->replacing)
+        iceberg_empty_index(table);
+    else
+        TRY(iceberg_sync_index(table, err));
     TRY(iceberg_save_index(table, err));
     table->half_loaded = false;
     return true;

@@ -155,6 +155,9 @@ iceberg_replace(Sink *sink, SinkTable *sink_table, const TableSchema *schema, Er
     IcebergTable *table = (IcebergTable *) (void *) sink_table;
 
     (void) sink;
+    table->replacing = true;
+    if (table->half_loaded)
+        TRY(iceberg_table_load(table, err));
     iceberg_pending_reset(&table->pending);
     TRY(change(table, &(FitWant){.source = schema, .fresh = true}, err));
     if (metadata_current_snapshot(table->metadata) != NULL) {

@@ -130,12 +130,15 @@ table_new(IcebergSink *sink, const TableSchema *schema, const TableName *name)
 
 bool
 iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName *name,
-                   IcebergTable **out_table, Error *err)
+                   bool replace, IcebergTable **out_table, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     CatalogTable found_table;
     bool found;
     IcebergTable *table = table_new(sink, schema, name);
+
+    table->replacing = replace;
+
     bool done = catalog_load(sink->catalog, arena, name, &found_table, &found, err) &&
                 (found || iceberg_table_create(table, schema, err)) &&
                 iceberg_table_load(table, err);
@@ -149,15 +152,15 @@ iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName
 }
 
 static bool
-attach(Sink *base, const TableSchema *schema, const SourceName *named, SinkTable **out_table,
-       Error *err)
+attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
 {
     IcebergSink *sink = (IcebergSink *) (void *) base;
+    const TableSchema *schema = want->schema;
     AUTO_ARENA Arena *arena = arena_new();
-    TableRule rule = config_table_rule(sink->config, arena, named->schema_name, named->table_name);
+    TableRule rule = config_table_rule(sink->config, arena, want->schema_name, want->table_name);
     TableName name = {
-        .space = config_namespace(sink->config, arena, sink->database, named->schema_name),
-        .name = rule.name != NULL ? str_of(rule.name) : named->table_name,
+        .space = config_namespace(sink->config, arena, sink->database, want->schema_name),
+        .name = rule.name != NULL ? str_of(rule.name) : want->table_name,
     };
     IcebergTable *table;
 
@@ -170,7 +173,7 @@ attach(Sink *base, const TableSchema *schema, const SourceName *named, SinkTable
                         sink->tables[i]->base.schema->qualified, sink->tables[i]->base.lake_name,
                         schema->qualified);
     TRY(FAULT("sink.attach", err));
-    TRY(iceberg_open_table(sink, schema, &name, &table, err));
+    TRY(iceberg_open_table(sink, schema, &name, want->replace, &table, err));
     sink->tables =
         xrealloc((void *) sink->tables, (sink->table_count + 1) * sizeof(IcebergTable *));
     sink->tables[sink->table_count++] = table;

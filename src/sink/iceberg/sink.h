@@ -100,6 +100,7 @@ struct IcebergTable {
     Pending pending;
     Buf bulk_rejects;     /* DataFile of the rejects table, written by copying threads */
     bool rejects_pending; /* values of it wait in the rejects table for a commit */
+    bool replacing;       /* all its rows are about to go: they need not be whole */
     bool half_loaded;     /* the last load failed: nothing of it may be used */
     Arena *own;           /* lifetime of the table: name, prefix */
     int64_t missing_rows; /* deletes that found no row: logged once */
@@ -221,7 +222,7 @@ PropertyList iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const P
 
 /* sink.c */
 bool iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName *name,
-                        IcebergTable **out_table, Error *err) WARN_UNUSED;
+                        bool replace, IcebergTable **out_table, Error *err) WARN_UNUSED;
 void iceberg_table_free(IcebergTable *table); /* NULL is fine */
 
 #endif

@@ -1,0 +1,147 @@
+"""walberg resync: a table is copied again, and nobody else notices."""
+import threading
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from lib.env import wait_for
+from lib.lake import Lake
+from lib.oracle import compare
+from lib.walberg import Walberg
+from test_gaps import roll_back
+
+TABLES = ["create table t (id int primary key, v text)",
+          "insert into t select n, 'v' || n from generate_series(1, 500) n",
+          "create table other (id int primary key)"]
+
+
+def resync(walberg, *tables):
+    return walberg.call("resync", *walberg.positional(), *tables)
+
+
+def state(walberg, name):
+    return next(t for t in walberg.status()["tables"] if t["name"] == name)
+
+
+def start(walberg):
+    walberg.start()
+    walberg.wait_streaming()
+
+
+@pytest.fixture
+def load(database):
+    """Rows of both tables change all the time."""
+    halt = threading.Event()
+
+    def work():
+        with database.connect() as conn:
+            for n in range(1000, 10**6):
+                if halt.is_set():
+                    return
+                conn.execute("insert into t values (%s, 'x')", [n])
+                conn.execute("update t set v = v || '.' where id = %s", [n % 500])
+                conn.execute("delete from t where id = %s", [n - 20])
+                conn.execute("insert into other values (%s)", [n])
+
+    thread = threading.Thread(target=work, daemon=True)
+    database.execute(*TABLES)
+    thread.start()
+    yield
+    halt.set()
+    thread.join(30)
+
+
+def test_while_rows_change(load, database, walberg, lake):
+    start(walberg)
+    before = lake.table("t").snapshot["snapshot-id"]
+    done = resync(walberg, "public.t", "other")
+    assert done.returncode == 0, done.stderr
+    after = lake.table("t")
+    assert int(after.summary.get("total-records", 0)) > 0
+    assert any(s["snapshot-id"] == before for s in after.metadata["snapshots"])
+    equal_under_load = walberg.call("verify", *walberg.positional())
+    assert equal_under_load.returncode in (0, 3), equal_under_load.stdout
+    assert walberg.stop() == 0
+
+
+def test_while_stopped(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    files = lake.table("t").summary
+    assert resync(walberg, "t").returncode == 0
+    database.execute("insert into t values (501, 'new')")
+    walberg.once()
+    compare(database, lake, ["t"])
+    assert lake.table("t").summary["deleted-data-files"] == files["total-data-files"]
+
+
+def test_unknown_tables_are_named(database, walberg):
+    database.execute(*TABLES)
+    assert "did not run here" in resync(walberg, "t").stderr
+    walberg.once()
+    done = resync(walberg, "t", "nope")
+    assert done.returncode == 1 and "nope" in done.stderr and "hint: " in done.stderr
+    assert walberg.call("resync").returncode == 2
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_mends_a_gap(running, database, walberg, lake):
+    """A table taken out of the publication for a while."""
+    database.execute(*TABLES)
+    walberg.once()
+    database.execute(f"alter publication walberg_{database.name} drop table t",
+                     "delete from t where id < 100", "insert into other values (1)",
+                     f"alter publication walberg_{database.name} add table t")
+    assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+    assert "walberg resync" in state(walberg, "public.t")["error"]
+    if running:
+        walberg.start()
+        wait_for("t to be parked", lambda: state(walberg, "public.t")["state"] == "parked")
+    done = resync(walberg, "t")
+    assert done.returncode == 0, done.stderr
+    if running:
+        assert walberg.stop() == 0
+    walberg.once()
+    compare(database, lake, ["t", "other"])
+
+
+def test_mends_a_table_that_was_made_again(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    database.execute("drop table t", "create table t (v text, id int primary key)",
+                     "insert into t values ('second', 1)")
+    assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+    assert resync(walberg, "t").returncode == 0
+    walberg.once()
+    database.execute("insert into t values ('third', 2)")
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
+def test_mends_a_lake_table_that_was_rolled_back(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    database.execute("delete from t where id < 400")
+    walberg.once()
+    roll_back(walberg, lake)
+    database.execute("update t set v = 'after' where id = 450")
+    assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+    assert resync(walberg, "t").returncode == 0
+    walberg.once()
+    compare(database, lake, ["t"])
+    assert StaticTable.from_metadata(lake.table("t").uri).scan().to_arrow().num_rows == 101
+
+
+def test_a_kill_in_the_middle_forgets_nothing(database, storage, tmp_path):
+    database.execute(*TABLES)
+    walberg = Walberg(database, storage, tmp_path)
+    walberg.once()
+    assert resync(walberg, "t").returncode == 0
+    for fault in ("crash:1:copy.batch", "crash:1:copy.commit", "crash:1:sink.committed"):
+        walberg.extra_environment = {"WALBERG_FAULT": fault}
+        walberg.call("run", "--once", *walberg.positional())
+        walberg.extra_environment = {}
+    database.execute("delete from t where id < 10")
+    walberg.once()
+    compare(database, Lake(storage), ["t", "other"])
+    assert state(walberg, "public.t")["state"] == "streaming"
