@@ -36,14 +36,15 @@ COMMAND(verify, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLE
         "role needs REPLICATION. Exit code 0: equal; 1: different, or a table could not be "
         "compared (parked, missing); 3: some rows are not decided, or the lake did not get there "
         "in time.")
-COMMAND(resync, "[SOURCE WAREHOUSE] TABLE...", CLI_FORM_SOURCE_WAREHOUSE_TABLES, 0, true,
-        "copy tables again while the others stream",
-        "For tables that are parked, or that verify found to differ. The rows that the lake has stay "
-        "readable until one commit replaces all of them; the table then streams from the snapshot "
-        "that it was copied under. With walberg run up on this machine it waits for the end of the "
-        "copy (leaving early does not stop it); otherwise the next walberg run does it. Exit code "
-        "0: done, or noted; 1: there is no such table, or its copy was refused; 3: walberg run ended "
-        "meanwhile.")
+COMMAND(
+    resync, "[SOURCE WAREHOUSE] TABLE...", CLI_FORM_SOURCE_WAREHOUSE_TABLES, 0, true,
+    "copy tables again while the others stream",
+    "For tables that are parked, or that verify found to differ. The rows that the lake has stay "
+    "readable until one commit replaces all of them; the table then streams from the snapshot "
+    "that it was copied under. With walberg run up on this machine it waits for the end of the "
+    "copy (leaving early does not stop it); otherwise the next walberg run does it. Exit code "
+    "0: done, or noted; 1: there is no such table, or its copy was refused; 3: walberg run ended "
+    "meanwhile.")
 COMMAND(
     cleanup, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLES,
     1u << CLI_ALL | 1u << CLI_DRY_RUN | 1u << CLI_YES, true,

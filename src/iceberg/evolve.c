@@ -254,8 +254,7 @@ same_schema(const IcebergSchema *a, const IcebergSchema *b)
     for (int i = 0; i < a->identifier_count && same; i++)
         same = a->identifiers[i] == b->identifiers[i];
     for (int i = 0; i < a->field_count && same; i++)
-        same = a->fields[i].id == b->fields[i].id &&
-               str_eq(a->fields[i].name, b->fields[i].name) &&
+        same = a->fields[i].id == b->fields[i].id && str_eq(a->fields[i].name, b->fields[i].name) &&
                a->fields[i].required == b->fields[i].required && same_doc(a, b, i) &&
                same_type(a->fields[i].type, b->fields[i].type);
     return same;
@@ -301,9 +300,8 @@ lake_column(Arena *arena, const TableMetadata *metadata, int field, const TableS
                   .required = lake->fields[field].required,
                   .type = type_copy(arena, lake->fields[field].type)},
         .attnum = find_pair(metadata, lake->fields[field].id, true),
-        .pg_type = arena_strdup(arena, lake->docs == NULL || lake->docs[field] == NULL
-                                           ? ""
-                                           : lake->docs[field]),
+        .pg_type = arena_strdup(
+            arena, lake->docs == NULL || lake->docs[field] == NULL ? "" : lake->docs[field]),
     };
     int at = schema_find_attnum(source, column.attnum);
 

@@ -16,8 +16,8 @@ typedef struct SchemaFit {
 } SchemaFit;
 
 /* Fit the source's shape to the table. ERR_COPY: the rows that the lake has cannot be read under it
- * (the message says which column and why); with `fresh`, when all rows are written anew, a column of
- * another type gets a field of its own instead and this does not happen.
+ * (the message says which column and why); with `fresh`, when all rows are written anew, a column
+ * of another type gets a field of its own instead and this does not happen.
  *
  * A change of type that is a promotion of the spec (int to long, float to double, a decimal of the
  * same scale widened) keeps the field; members of structs are matched by name. A column that is new

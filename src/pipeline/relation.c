@@ -287,15 +287,14 @@ ask_column(const Matching *m, int attnum, const RelationColumn *column, Arena *a
            SchemaColumn *out_column, Error *err)
 {
     int at = schema_find_attnum(m->before, attnum);
-    bool found;
 
-    TRY(source_column_type(m->catalog, arena, column->type_oid, column->typmod, out_column, &found,
-                           err));
-    if (!found)
+    *out_column =
+        (SchemaColumn){.attnum = attnum, .type_oid = column->type_oid, .typmod = column->typmod};
+    TRY(source_column_type(m->catalog, arena, out_column, err));
+    if (out_column->pg_type == NULL)
         return FAIL(err, ERR_COPY, "the type of column %.*s was dropped", STR_ARG(column->name));
     if (at >= 0 && strcmp(m->before->columns[at].pg_type, out_column->pg_type) == 0)
         out_column->field.type = type_copy(arena, m->before->columns[at].field.type);
-    out_column->attnum = attnum;
     return true;
 }
 

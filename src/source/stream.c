@@ -332,7 +332,7 @@ stream_next(Stream *stream, int64_t wait_ms, StreamEvent *out_event, Error *err)
     if (cancel_is_set(stream->cancel))
         return FAIL(err, ERR_CANCELED, "canceled");
     for (;;) {
-        bool none;
+        bool none = true;
 
         TRY(take_frame(stream, out_event, &none, err));
         if (!none)

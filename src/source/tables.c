@@ -550,27 +550,23 @@ source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uint32_t
 }
 
 bool
-source_column_type(PgConn *conn, Arena *arena, uint32_t type_oid, int32_t typmod,
-                   SchemaColumn *out_column, bool *out_found, Error *err)
+source_column_type(PgConn *conn, Arena *arena, SchemaColumn *column, Error *err)
 {
     TypeSet types;
     PgResult name;
-    const char *sql = arena_printf(arena, "SELECT format_type(%u, %d)", type_oid, typmod);
+    const char *sql =
+        arena_printf(arena, "SELECT format_type(%u, %d)", column->type_oid, column->typmod);
 
-    TRY(source_types_load(conn, arena, &type_oid, 1, &types, err));
+    TRY(source_types_load(conn, arena, &column->type_oid, 1, &types, err));
 
-    const PgType *pg = source_types_find(&types, type_oid);
+    const PgType *pg = source_types_find(&types, column->type_oid);
 
-    *out_found = pg != NULL;
+    column->pg_type = NULL;
     if (pg == NULL)
         return true;
     TRY(pg_exec(conn, arena, sql, &name, err));
-    *out_column = (SchemaColumn){
-        .field.type = type_copy(arena, type_from_postgres(arena, pg, typmod, 0)),
-        .type_oid = type_oid,
-        .typmod = typmod,
-        .pg_type = arena_str(arena, pg_value(&name, 0, 0)).ptr,
-    };
+    column->field.type = type_copy(arena, type_from_postgres(arena, pg, column->typmod, 0));
+    column->pg_type = arena_str(arena, pg_value(&name, 0, 0)).ptr;
     return true;
 }
 

@@ -87,11 +87,10 @@ bool source_tables_load(PgConn *conn, Arena *arena, const TablesRead *read,
 bool source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uint32_t relid,
                          SourceTables *out_tables, Error *err) WARN_UNUSED;
 
-/* What a column of this type and typmod (as a Relation message names them) is: type, type_oid,
- * typmod and pg_type of *out_column, from the arena. *out_found is false when the type was dropped
- * meanwhile. The number of dimensions of an array is not known: one. */
-bool source_column_type(PgConn *conn, Arena *arena, uint32_t type_oid, int32_t typmod,
-                        SchemaColumn *out_column, bool *out_found, Error *err) WARN_UNUSED;
+/* What a column of the type_oid and typmod in *column (as a Relation message names them) is: fills
+ * its type and pg_type, from the arena; pg_type is NULL when the type was dropped meanwhile. The
+ * number of dimensions of an array is not known: one. */
+bool source_column_type(PgConn *conn, Arena *arena, SchemaColumn *column, Error *err) WARN_UNUSED;
 
 void source_tables_done(SourceTables *tables);
 

@@ -1,6 +1,7 @@
 """What ALTER TABLE does to the source, the lake says the same: while walberg runs, while it is down,
 and before or after the rows that show it."""
 import pytest
+from pyiceberg.table import StaticTable
 
 from lib.env import wait_for
 from lib.oracle import compare
@@ -147,7 +148,8 @@ def test_many_changes_while_down(database, walberg, lake):
                      "alter table t drop column d", "insert into t values (13, 1, 'x')",
                      "alter table t add column d text", "insert into t values (14, 1, 'x', 'd')",
                      "alter table t rename column a to c", "update t set c = 0 where id < 3",
-                     "alter table t alter column c type bigint", "update t set c = 9e18 where id = 4",
+                     "alter table t alter column c type bigint",
+                     "update t set c = 9e18 where id = 4",
                      "truncate t", "insert into t values (1, 1, 'again', 'e')")
     walberg.once()
     equal(database, lake)
@@ -187,7 +189,6 @@ def test_time_travel_reads_the_old_shape(database, walberg, lake):
     database.execute("alter table t drop column b", "alter table t rename column a to z",
                      "insert into t values (11, 1)")
     walberg.once()
-    from pyiceberg.table import StaticTable
     table = StaticTable.from_metadata(lake.table("t").uri)
     then = table.scan(snapshot_id=old).to_arrow()
     assert then.column_names == ["id", "a", "b"] and then.num_rows == 10
@@ -197,7 +198,8 @@ def test_time_travel_reads_the_old_shape(database, walberg, lake):
 def test_defaults_may_be_left_out(database, walberg, lake):
     database.execute(TABLE, ROWS)
     walberg.once()
-    database.execute("alter table t add column c int default 7", "insert into t values (11, 1, 'x')")
+    database.execute("alter table t add column c int default 7",
+                     "insert into t values (11, 1, 'x')")
     walberg.once(on_add_default="ignore")
     rows = walberg.call("sql", "--format", "csv", walberg.storage.uri,
                         "select count(*), count(c) from t").stdout.split()
@@ -222,7 +224,8 @@ def test_composite_gets_an_attribute(pipeline, database, lake):
                      "create table t (id int primary key, p pair)",
                      "insert into t values (1, row(1, 'a'))")
     pipeline.begin()
-    database.execute("alter type pair add attribute z int", "insert into t values (2, row(2, 'b', 3))",
+    database.execute("alter type pair add attribute z int",
+                     "insert into t values (2, row(2, 'b', 3))",
                      "update t set p.z = 4 where id = 1")
     pipeline.settle()
     equal(database, lake)

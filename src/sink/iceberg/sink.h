@@ -25,8 +25,8 @@
 
 #include "catalog/catalog.h"
 #include "duck/parquet.h"
-#include "iceberg/evolve.h"
 #include "iceberg/deletes.h"
+#include "iceberg/evolve.h"
 #include "iceberg/index.h"
 #include "iceberg/manifest.h"
 #include "iceberg/metrics.h"
@@ -61,8 +61,8 @@ typedef struct Pending {
     Arena *arena;
     Buf files;        /* DataFile, data files only */
     Deletes *deletes; /* rows to delete with the next commit */
-    SchemaFit fit;     /* .next: the schema that the table gets with the next commit; NULL: as is */
-    int fit_base_id;   /* last-column-id that it was made on */
+    SchemaFit fit;    /* .next: the schema that the table gets with the next commit; NULL: as is */
+    int fit_base_id;  /* last-column-id that it was made on */
     bool truncated;
     bool stale;            /* a commit did not end cleanly: look at the lake before anything else */
     Buf attempts;          /* int64_t: snapshot ids that may have been committed */
