@@ -1,0 +1,200 @@
+/* The lake's next schema from the source's: ids stay with attnums, and what cannot be read under a
+ * field's id is not given it. Rules: Iceberg spec, "Schema Evolution". */
+#include "shapes.h"
+#include "testing.h"
+
+#include "iceberg/evolve.h"
+
+static TableMetadata *
+lake_of(Arena *arena, const TableSchema *schema)
+{
+    PropertyList properties = {0};
+
+    properties =
+        property_set(arena, &properties, STR("walberg.attnums"), iceberg_attnums(arena, schema));
+    return metadata_create(arena, &(TableCreate){
+                                      .uuid = "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+                                      .location = "file:///lake/t",
+                                      .schema = iceberg_schema_from_table(arena, schema, 0),
+                                      .now_ms = 1,
+                                      .properties = properties,
+                                  });
+}
+
+/* "id:1 a:2": names and ids of the schema. */
+static const char *
+fields_text(Arena *arena, const IcebergSchema *schema)
+{
+    AUTO_BUF Buf text = {0};
+
+    for (int i = 0; i < schema->field_count; i++)
+        buf_printf(&text, "%s%.*s:%d", i > 0 ? " " : "", STR_ARG(schema->fields[i].name),
+                   schema->fields[i].id);
+    return arena_strdup(arena, buf_text(&text));
+}
+
+typedef struct Step {
+    const char *shape;
+    const char *fields; /* NULL: refused */
+} Step;
+
+/* Each step on top of the last that was taken. */
+static void
+follow(const Step *steps, size_t count)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape(steps[0].shape);
+    TableMetadata *lake = lake_of(arena, first);
+
+    schema_unref(first);
+    for (size_t i = 1; i < count; i++) {
+        TableSchema *next = shape(steps[i].shape);
+        SchemaFit fit = {0};
+        Error err = {0};
+
+        if (steps[i].fields == NULL) {
+            FAILS(iceberg_fit_schema(arena, lake, &(FitWant){.source = next}, &fit, &err),
+                  ERR_COPY);
+        } else {
+            OK(iceberg_fit_schema(arena, lake, &(FitWant){.source = next}, &fit, &err));
+            if (fit.next != NULL)
+                lake = metadata_set_schema(arena, lake, &fit);
+            assert_string_equal(fields_text(arena, metadata_current_schema(lake)), steps[i].fields);
+            assert_true(lake->last_column_id >=
+                        iceberg_schema_last_id(metadata_current_schema(lake)));
+        }
+        schema_unref(fit.schema);
+        schema_unref(next);
+    }
+}
+
+#define FOLLOW(...)                                                                                \
+    do {                                                                                           \
+        static const Step steps[] = {__VA_ARGS__};                                                 \
+                                                                                                   \
+        follow(steps, sizeof steps / sizeof steps[0]);                                             \
+    } while (0)
+
+static void
+ids_stay_with_attnums(void **state)
+{
+    (void) state;
+    FOLLOW({"1:id:int4* 2:a:text", NULL}, {"1:id:int4* 2:b:text", "id:1 b:2"},
+           {"1:id:int4* 2:b:text 3:a:int4", "id:1 b:2 a:3"}, {"1:id:int4* 3:a:int4", "id:1 a:3"},
+           {"1:id:int4* 3:a:int4 4:b:text", "id:1 a:3 b:4"},
+           {"1:id:int4* 3:b:int4 4:a:text", "id:1 b:3 a:4"});
+}
+
+static void
+only_promotions_keep_a_field(void **state)
+{
+    (void) state;
+    FOLLOW({"1:a:int4 2:b:float4 3:c:dec8", NULL}, {"1:a:int8 2:b:float8 3:c:dec12", "a:1 b:2 c:3"},
+           {"1:a:int4 2:b:float8 3:c:dec12", NULL}, {"1:a:int8 2:b:float4 3:c:dec12", NULL},
+           {"1:a:int8 2:b:float8 3:c:dec8", NULL}, {"1:a:text 2:b:float8 3:c:dec12", NULL});
+    FOLLOW({"1:a:text", NULL}, {"1:a:jsonb", "a:1"}, {"1:a:text", "a:1"});
+}
+
+static void
+a_fresh_copy_gives_new_fields(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape("1:id:int4* 2:a:int4");
+    TableSchema *next = shape("1:id:int4* 2:a:text");
+    TableMetadata *lake = lake_of(arena, first);
+    SchemaFit fit = {0};
+    Error err = {0};
+
+    (void) state;
+    OK(iceberg_fit_schema(arena, lake, &(FitWant){.source = next, .fresh = true}, &fit, &err));
+    lake = metadata_set_schema(arena, lake, &fit);
+    assert_string_equal(fields_text(arena, metadata_current_schema(lake)), "id:1 a:3");
+    assert_int_equal(lake->schema_count, 2);
+    schema_unref(fit.schema);
+    schema_unref(first);
+    schema_unref(next);
+}
+
+static void
+defaults_of_old_rows_need_a_copy(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape("1:id:int4*");
+    TableSchema *next = shape("1:id:int4* 2:a:int4");
+    TableMetadata *lake = lake_of(arena, first);
+    FitWant want = {.source = next};
+    SchemaFit fit = {0};
+    Error err = {0};
+
+    (void) state;
+    next->columns[1].filled = true;
+    FAILS(iceberg_fit_schema(arena, lake, &want, &fit, &err), ERR_COPY);
+    want.defaults_are_null = true;
+    OK(iceberg_fit_schema(arena, lake, &want, &fit, &err));
+    schema_unref(fit.schema);
+    schema_unref(first);
+    schema_unref(next);
+}
+
+/* A schema that the table had before is used again, with its id (Java: reuseOrCreateNewSchemaId).
+ */
+static void
+an_old_schema_is_used_again(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape("1:id:int4* 2:a:text");
+    TableSchema *other = shape("1:id:int4* 2:b:text");
+    TableMetadata *lake = lake_of(arena, first);
+    SchemaFit fit = {0};
+    Error err = {0};
+
+    (void) state;
+    OK(iceberg_fit_schema(arena, lake, &(FitWant){.source = other}, &fit, &err));
+    schema_unref(fit.schema);
+    lake = metadata_set_schema(arena, lake, &fit);
+    assert_int_equal(lake->current_schema_id, 1);
+    OK(iceberg_fit_schema(arena, lake, &(FitWant){.source = first}, &fit, &err));
+    schema_unref(fit.schema);
+    lake = metadata_set_schema(arena, lake, &fit);
+    assert_int_equal(lake->current_schema_id, 0);
+    assert_int_equal(lake->schema_count, 2);
+    schema_unref(first);
+    schema_unref(other);
+}
+
+/* What the lake has, in the words of a source that went on: a dropped column is still there. */
+static void
+the_lake_tells_its_shape(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape("1:id:int4* 2:a:text 3:b:int4");
+    TableSchema *now = shape("1:key:int4* 3:b:int8 4:c:text");
+    TableMetadata *lake = lake_of(arena, first);
+    TableSchema *told = iceberg_lake_shape(lake, now);
+
+    (void) state;
+    assert_int_equal(told->column_count, 3);
+    assert_int_equal(told->columns[1].attnum, 2);
+    assert_true(str_eqc(told->columns[0].field.name, "id"));
+    assert_int_equal(told->columns[0].type_oid, 23);
+    assert_int_equal(told->columns[2].type_oid, 0); /* the source has another type by now */
+    assert_int_equal(told->key_count, 1);
+    schema_unref(told);
+    schema_unref(first);
+    schema_unref(now);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_stay_with_attnums),
+        cmocka_unit_test(only_promotions_keep_a_field),
+        cmocka_unit_test(a_fresh_copy_gives_new_fields),
+        cmocka_unit_test(defaults_of_old_rows_need_a_copy),
+        cmocka_unit_test(an_old_schema_is_used_again),
+        cmocka_unit_test(the_lake_tells_its_shape),
+    };
+
+    return cmocka_run_group_tests_name("evolve", tests, NULL, NULL);
+}
