@@ -20,10 +20,7 @@ const CliOptionRow cli_options[CLI_OPTION_COUNT] = {
     [CLI_TIMEOUT] = {"timeout", "DURATION",
                      "how long to wait for the lake to reach the source's position; default: 5m", 0,
                      false},
-    [CLI_ALL] = {"all", NULL,
-                 "everything: also the slot, the publication, the state in the lake and the local "
-                 "state folder",
-                 0, false},
+    [CLI_ALL] = {"all", NULL, "all of the pipeline: slot, publication and state, too", 0, false},
     [CLI_DRY_RUN] = {"dry-run", NULL, "only list what would be removed", 0, false},
     [CLI_YES] = {"yes", NULL, "do not ask", 'y', false},
     [CLI_FORMAT] = {"format", "FORMAT", "how to print: table, csv or json", 0, false},

@@ -19,7 +19,7 @@
 #include "pipeline/retry.h"
 #include "source/slot.h"
 
-enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_TRIES = 5, LOCK_PAUSE_MS = 50 };
+enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_WAIT_MS = 3000, LOCK_PAUSE_MS = 50 };
 
 /* --- the source ------------------------------------------------------------------------------ */
 
@@ -54,28 +54,54 @@ make_folder(const char *path, Error *err)
     return true;
 }
 
-/* One process per state folder; the slot and the state object keep out those on other machines. */
+/* The process that holds the lock, as it wrote there; 0 when it did not say. */
+static long
+lock_holder(int fd)
+{
+    char text[24] = "";
+
+    return pread(fd, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static void
+note_holder(int fd)
+{
+    char text[24];
+    int length = snprintf(text, sizeof text, "%ld\n", (long) getpid());
+
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t) length, 0) != length)
+        log_debug("cannot write our pid to the lock"); /* only told to those who meet the lock */
+}
+
+/* One process per state folder; the slot and the state object keep out those on other machines.
+ * Waits a little: one that was told to leave may not be gone yet, and `walberg status` holds the
+ * lock for a moment to see whether we run. */
 static bool
 lock_state(Pipeline *pl, Error *err)
 {
     const char *path = arena_printf(pl->arena, "%s/lock", pl->config->state);
+    int64_t until = clock_ms() + LOCK_WAIT_MS;
 
     TRY(make_folder(pl->config->state, err));
     pl->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (pl->lock_fd < 0)
         return FAIL(err, ERR_INPUT, "cannot open %s: %s", path, strerrordesc_np(errno));
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(pl->lock_fd, LOCK_EX | LOCK_NB) == 0)
-            return true;
-        /* `walberg status` holds it for a moment to see whether we run */
+    while (flock(pl->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        if (clock_ms() >= until) {
+            long holder = lock_holder(pl->lock_fd);
+
+            close(pl->lock_fd);
+            pl->lock_fd = -1;
+            return FAIL(err, ERR_INPUT,
+                        "another walberg process runs pipeline %s (process %ld holds %s)\n"
+                        "hint: stop it first, or give this pipeline another name: --set "
+                        "pipeline=...",
+                        pl->config->pipeline, holder, path);
+        }
         TRY(cancel_sleep(pl->cancel, LOCK_PAUSE_MS, err));
     }
-    close(pl->lock_fd);
-    pl->lock_fd = -1;
-    return FAIL(err, ERR_INPUT,
-                "another walberg process runs pipeline %s (it holds %s)\n"
-                "hint: stop it first, or give this pipeline another name: --set pipeline=...",
-                pl->config->pipeline, path);
+    note_holder(pl->lock_fd);
+    return true;
 }
 
 static bool same_source(const Pipeline *pl, Error *err);
