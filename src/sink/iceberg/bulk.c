@@ -36,11 +36,14 @@ batch_bytes(const Batch *batch)
     return bytes;
 }
 
+/* The next batch that has rows: an empty one, which the last may be, would end the file. */
 static bool
 fetch(BulkRows *rows, Error *err)
 {
-    rows->ahead = NULL;
-    TRY(rows->inner->next(rows->inner, &rows->ahead, err));
+    do {
+        rows->ahead = NULL;
+        TRY(rows->inner->next(rows->inner, &rows->ahead, err));
+    } while (rows->ahead != NULL && rows->ahead->rows == 0);
     rows->ended = rows->ahead == NULL;
     return true;
 }
@@ -172,12 +175,8 @@ static bool
 load_files(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *err)
 {
     TRY(fetch(rows, err));
-    while (!rows->ended) {
-        if (rows->ahead->rows == 0)
-            TRY(fetch(rows, err));
-        else
-            TRY(load_file(table, arena, rows, files, err));
-    }
+    while (!rows->ended)
+        TRY(load_file(table, arena, rows, files, err));
     return true;
 }
 
