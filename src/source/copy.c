@@ -283,8 +283,10 @@ fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err)
             batch->rows >= reader->run.batch_rows || bytes >= reader->run.batch_bytes ||
             (batch->rows % LOOK_ROWS == 0 && batch_memory(batch) >= reader->run.batch_bytes);
 
-        if (full && batch->rows > 0)
+        if (full && batch->rows > 0) {
+            pg_row_done(reader->conn); /* it may be large, and what follows takes its time */
             return true;
+        }
         TRY(pg_copy_row(reader->conn, &row, &size, out_end, err));
         if (*out_end)
             return true;

@@ -9,7 +9,7 @@
 #include "base/fault.h"
 #include "sink/iceberg/sink.h"
 
-enum { FILE_ROWS_MAX = 8 << 20, WIDTH_RATIO_MAX = 4 };
+enum { FILE_ROWS_MAX = 8 << 20, WIDTH_RATIO_MAX = 4, LARGE_SHARE = 16 };
 
 static const size_t FILE_BYTES_MAX = (size_t) 1
                                      << 30; /* in memory; about a quarter of it on disk */
@@ -24,6 +24,7 @@ typedef struct BulkRows {
     size_t bytes;
     size_t row_bytes; /* of its first batch */
     bool ended;
+    bool alone; /* holds sink->large */
 } BulkRows;
 
 static size_t
@@ -58,11 +59,33 @@ file_is_full(const BulkRows *rows, size_t bytes)
                               width > WIDTH_RATIO_MAX * (rows->row_bytes + 64));
 }
 
+/* The writer holds several times what it is given. Of batches that outgrow the budget by a single
+ * row, one at a time is with it. */
+static void
+wait_to_be_alone(BulkRows *rows, size_t bytes)
+{
+    IcebergSink *sink = rows->table->sink;
+
+    if (bytes <= (size_t) sink->config->memory / LARGE_SHARE)
+        return;
+    pthread_mutex_lock(&sink->large);
+    rows->alone = true;
+}
+
+static void
+no_longer_alone(BulkRows *rows)
+{
+    if (rows->alone)
+        pthread_mutex_unlock(&rows->table->sink->large);
+    rows->alone = false;
+}
+
 static bool
 next_bulk(RowSource *source, RowBlock *out_block, Error *err)
 {
     BulkRows *rows = (BulkRows *) (void *) source;
 
+    no_longer_alone(rows);
     if (rows->ahead == NULL && !rows->ended)
         TRY(fetch(rows, err));
     *out_block = (RowBlock){0};
@@ -84,6 +107,7 @@ next_bulk(RowSource *source, RowBlock *out_block, Error *err)
     rows->rows += batch->rows;
     rows->bytes += bytes;
     rows->ahead = NULL;
+    wait_to_be_alone(rows, bytes);
     *out_block = (RowBlock){.columns = batch->columns, .rows = batch->rows};
     return true;
 }
@@ -161,7 +185,10 @@ load_file(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *
         .content = CONTENT_DATA,
     };
 
-    if (!iceberg_write_file(table, arena, &write, &file, err)) {
+    bool written = iceberg_write_file(table, arena, &write, &file, err);
+
+    no_longer_alone(rows);
+    if (!written) {
         if (rows->build != NULL)
             index_build_abort(rows->build);
         return false;
