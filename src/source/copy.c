@@ -179,7 +179,7 @@ source_copy_begin(PgConn *conn, const char *snapshot, Error *err)
         return true;
     WRAP(err, "open snapshot %s", snapshot);
     if (err->kind == ERR_INPUT)
-        err->kind = ERR_TRANSIENT; /* it went with its connection: a new one is needed */
+        err->kind = ERR_CONFLICT; /* it went with its connection: a new one is needed */
 
     Error ignored;
 
@@ -208,7 +208,7 @@ copy_task_check(PgConn *conn, Arena *arena, const CopyTask *task, Error *err)
 
     TRY(pg_exec(conn, arena, sql, &r, err));
     if (r.rows != 1 || !pg_value_bool(&r, 0, 0))
-        return FAIL(err, ERR_TRANSIENT,
+        return FAIL(err, ERR_CONFLICT,
                     "the table was rewritten or made anew since the snapshot was taken");
     return true;
 }
@@ -247,6 +247,12 @@ copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyRea
     }
     *out_reader = reader;
     return true;
+}
+
+int64_t
+copy_reader_rows(const CopyReader *reader)
+{
+    return reader->total;
 }
 
 void
