@@ -12,6 +12,21 @@ static const StoreOps *const store_kinds[] = {
     &s3_store_ops,
 };
 
+StoreOptions
+store_options(const Config *config, Cancel *cancel)
+{
+    return (StoreOptions){
+        .endpoint = config->s3_endpoint,
+        .region = config->s3_region,
+        .path_style = config->s3_path_style,
+        .access_key_id = config->s3_access_key_id,
+        .secret_access_key = config->s3_secret_access_key,
+        .session_token = config->s3_session_token,
+        .ca_file = config->s3_ca_file,
+        .cancel = cancel,
+    };
+}
+
 /* A part of a key that means something else than its name to a file system, or to us. */
 static bool
 part_is_special(Str part)

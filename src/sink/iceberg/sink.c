@@ -11,21 +11,6 @@
 
 static const int64_t HOUR_MS = 3600000;
 
-static StoreOptions
-store_options(const Config *config, Cancel *cancel)
-{
-    return (StoreOptions){
-        .endpoint = config->s3_endpoint,
-        .region = config->s3_region,
-        .path_style = config->s3_path_style,
-        .access_key_id = config->s3_access_key_id,
-        .secret_access_key = config->s3_secret_access_key,
-        .session_token = config->s3_session_token,
-        .ca_file = config->s3_ca_file,
-        .cancel = cancel,
-    };
-}
-
 static void
 sink_done(Sink *base)
 {

@@ -47,7 +47,7 @@ typedef struct IcebergSink {
     Catalog *catalog;
     Duck *duck;
     Retention retention;
-    pthread_mutex_t lock; /* pending files and key indexes of all tables, for bulk loads */
+    pthread_mutex_t lock;  /* pending files and key indexes of all tables, for bulk loads */
     pthread_mutex_t large; /* a bulk load that writes a large batch: one at a time. Before lock */
     size_t table_count;
     IcebergTable **tables;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "batch/fold.h"
 #include "sink/iceberg/paths.h"
@@ -73,7 +74,7 @@ publish_file(IcebergTable *table, Arena *arena, const char *key, const char *pat
     /* remote: the local copy becomes the cache's, for unchanged values and queries */
     const char *cached = iceberg_cache_path(sink, arena, key);
 
-    TRY(iceberg_make_folders(arena, cached, err));
+    TRY(folder_make_above(cached, 0700, err));
     if (rename(path, cached) != 0)
         unlink(path);
     return true;
@@ -169,7 +170,7 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
     };
     ParquetFile parquet;
     DataFile file = {.content = write->content};
-    bool done = iceberg_make_folders(arena, path, err) &&
+    bool done = folder_make_above(path, local != NULL ? 0777 : 0700, err) &&
                 duck_write_parquet(sink->duck, arena, &parquet_write, &parquet, err);
 
     if (done && parquet.rows > 0) {
