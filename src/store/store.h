@@ -70,6 +70,7 @@ typedef struct StoreOps {
                       bool *out_swapped, StoreVersion *out_version, Error *err);
     bool (*fetch)(Store *store, const char *key, const char *path, bool *out_found, Error *err);
     bool (*stat)(Store *store, const char *key, bool *out_found, int64_t *out_bytes, Error *err);
+    /* both in any order */
     bool (*list)(Store *store, const char *prefix, Arena *arena, StoreObject **out_objects,
                  size_t *out_count, Error *err);
     bool (*list_folders)(Store *store, const char *prefix, Arena *arena, Str **out_names,

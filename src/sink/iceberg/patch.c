@@ -181,12 +181,18 @@ patch_from_file(PatchedRows *patched, const PatchPlace *places, size_t count, si
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
+static size_t
+values_that_fit(size_t each)
+{
+    return each > PATCHED_BYTES_MAX ? 1 : PATCHED_BYTES_MAX / each;
+}
+
 /* How many values to read the next time, from what one took. */
 static void
 learn(PatchedRows *patched, size_t count, size_t bytes)
 {
     size_t each = bytes / count + 1;
-    size_t most = PATCHED_BYTES_MAX / each + 1;
+    size_t most = values_that_fit(each);
 
     atomic_store(&patched->table->base.patch_bytes, (long long) each);
     patched->at_once = most / FASTER > patched->at_once ? patched->at_once * FASTER : most;
@@ -267,7 +273,7 @@ iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *places)
         .table = table,
         .batch = batch,
         .places = (PatchPlace *) (void *) places->ptr,
-        .at_once = each == 0 ? 1 : PATCHED_BYTES_MAX / (size_t) each + 1,
+        .at_once = each == 0 ? 1 : values_that_fit((size_t) each),
         .columns = xcalloc((size_t) columns, sizeof(Column)),
     };
     for (int c = 0; c < columns; c++)
