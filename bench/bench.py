@@ -240,7 +240,8 @@ class Bench:
             cursor.execute(f"alter table {table} alter body set storage external")
             with cursor.copy(f"copy {table} from stdin") as copy:
                 for number in range(count):
-                    copy.write_row([number, 0, base64.b64encode(os.urandom(size * 3 // 4)).decode()])
+                    body = base64.b64encode(os.urandom(size * 3 // 4)).decode()
+                    copy.write_row([number, 0, body])
 
     def query(self):
         rows = rows_of(2_000_000)

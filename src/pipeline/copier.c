@@ -347,7 +347,11 @@ coordinator_main(void *arg)
 bool
 copier_start(Pipeline *pl, Error *err)
 {
-    TRY(shapes_refresh(pl, err));
+    if (!shapes_refresh(pl, err)) {
+        pg_close(pl->conn); /* it may be why: the next attempt makes a new one */
+        pl->conn = NULL;
+        return false;
+    }
 
     Copier *copier = xcalloc(1, sizeof *copier);
 
