@@ -4,12 +4,14 @@
     stream    inserted wide rows, beside pg_recvlogical of the same WAL to /dev/null
     updates   committing 10,000 random updates in a table of 10 M rows, beside 1 M rows
     memory    peak resident memory: streaming, copying, one transaction of 5 M rows
+    wide      peak resident memory with values of 100 kB to 100 MB that nothing compresses
     query     SQL through the Postgres port, beside DuckDB's iceberg_scan of the same files
     latency   commit to visible at 1,000 rows a second and commit.interval = 1s
 
 Absolute numbers belong to the machine; the ratios and bounds are what is held to. ONLY=copy,query
 chooses, SCALE=0.1 makes the tables smaller.
 """
+import base64
 import os
 import pathlib
 import random
@@ -110,7 +112,7 @@ class Bench:
             sys.exit(f"bench: walberg ended with {process.returncode}\n{program.log()[-2000:]}")
         return seconds, usage.ru_maxrss * 1024
 
-    def wide(self, database, count, name="trips"):
+    def trips(self, database, count, name="trips"):
         database.execute(WIDE.format(name=name),
                          WIDE_ROWS.format(name=name, first=1, last=count),
                          f"vacuum analyze {name}")
@@ -120,7 +122,7 @@ class Bench:
     def copy(self):
         rows = rows_of(2_000_000)
         database, program = self.pipeline()
-        self.wide(database, rows)
+        self.trips(database, rows)
         baseline = min(self.copy_to_nothing(database) for _ in range(3))
         seconds, peak = self.run_once(program)
         self.add(f"copy: {rows:,} rows of 29 columns", f"{seconds:.1f} s, {rows / seconds:,.0f}/s",
@@ -137,7 +139,7 @@ class Bench:
     def stream(self):
         rows = rows_of(1_000_000)
         database, program = self.pipeline()
-        self.wide(database, 1000)
+        self.trips(database, 1000)
         self.run_once(program)
         slot = program.slot()[0]
         database.execute("select pg_create_logical_replication_slot('baseline', 'pgoutput')")
@@ -202,10 +204,49 @@ class Bench:
                  f"{peak / MB:.0f} MB, {seconds:.0f} s", "512 MB", peak / MB / 512, 1)
         self.drop(database)
 
+    def wide(self):
+        for count, size in ((4000, 100_000), (400, 1_000_000), (40, 10_000_000), (1, 100_000_000)):
+            count = max(1, int(count * SCALE))
+            name = f"{count:,} values of {size // 1000:,} kB"
+            # One value takes a few copies of itself, whatever the budget.
+            extra = max(0, 4 * size / MB + 150 - 512) if size > 50 * MB else 0
+            database, program = self.pipeline()
+            self.big_values(database, "t", 0, size)
+            self.run_once(program)
+            self.big_values(database, "t", count, size)
+            self.hold(f"memory: streaming {name}", program, 256 if not extra else 512 + extra)
+            database.execute("update t set v = v + 1")
+            self.hold("memory: updates that leave them alone", program,
+                      256 if not extra else 512 + extra)
+            self.drop(database)
+            if count > 1:
+                database, program = self.pipeline()
+                for number in range(4):
+                    self.big_values(database, f"t{number}", count, size)
+                self.hold(f"memory: copying four times {name}", program, 512)
+                self.drop(database)
+
+    def hold(self, name, program, limit):
+        seconds, peak = self.run_once(program)
+        self.add(name, f"{peak / MB:.0f} MB, {seconds:.0f} s", f"{limit:.0f} MB", peak / MB / limit,
+                 1)
+
+    @staticmethod
+    def big_values(database, table, count, size):
+        """One transaction, of random text: base64, which nobody makes much smaller."""
+        with database.connect() as conn, conn.transaction(), conn.cursor() as cursor:
+            cursor.execute(f"create table if not exists {table}"
+                           " (id bigint primary key, v int, body text)")
+            cursor.execute(f"alter table {table} alter body set storage external")
+            with cursor.copy(f"copy {table} from stdin") as copy:
+                for number in range(count):
+                    body = base64.b64encode(os.urandom(size * 3 // 4)).decode()
+                    copy.write_row([number, 0, body])
+
     def query(self):
         rows = rows_of(2_000_000)
         database, program = self.pipeline()
-        self.wide(database, rows)
+        self.trips(database, rows)
         self.run_once(program)
         database.execute("delete from trips where id % 100 = 7")
         self.run_once(program)
@@ -282,7 +323,7 @@ class Bench:
         shutil.rmtree(self.folder / str(self.count), ignore_errors=True)
 
 
-MEASUREMENTS = ["copy", "stream", "updates", "memory", "query", "latency"]
+MEASUREMENTS = ["copy", "stream", "updates", "memory", "wide", "query", "latency"]
 
 
 def main():

@@ -24,16 +24,8 @@ cli_resolve(Config *config, Arena *arena, PgConn **conn, Error *err)
 bool
 cli_open_warehouse(const Config *config, int64_t retry_ms_max, Store **out_store, Error *err)
 {
-    return store_open(config->warehouse,
-                      &(StoreOptions){
-                          .endpoint = config->s3_endpoint,
-                          .region = config->s3_region,
-                          .path_style = config->s3_path_style,
-                          .access_key_id = config->s3_access_key_id,
-                          .secret_access_key = config->s3_secret_access_key,
-                          .session_token = config->s3_session_token,
-                          .ca_file = config->s3_ca_file,
-                          .retry_ms_max = retry_ms_max,
-                      },
-                      out_store, err);
+    StoreOptions options = store_options(config, NULL);
+
+    options.retry_ms_max = retry_ms_max;
+    return store_open(config->warehouse, &options, out_store, err);
 }

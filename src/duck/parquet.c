@@ -20,11 +20,14 @@
 
 static const int64_t ROW_GROUP_ROWS = 122880;
 static const int64_t ROW_GROUP_BYTES = 32 << 20;
+/* DuckDB looks at the size of a row group between chunks, so chunks of wide rows are shorter. */
+static const size_t CHUNK_BYTES = 2 << 20;
 
 struct Feed {
     int64_t number;
     const ParquetWrite *write;
     RowBlock block;
+    bool wide;    /* the block has more than CHUNK_BYTES */
     size_t at;    /* next row of the block */
     int64_t rows; /* emitted so far */
     bool ended;
@@ -79,6 +82,16 @@ init_feed(duckdb_init_info info)
     duckdb_init_set_max_threads(info, 1); /* rows stay in order */
 }
 
+static bool
+is_wide(const Feed *feed, const RowBlock *block)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < feed->write->field_count && block->rows > 0; i++)
+        bytes += column_memory(&block->columns[i]);
+    return bytes > CHUNK_BYTES;
+}
+
 /* Make sure that the block has a row at feed->at; false at the end and on failure. */
 static bool
 have_row(Feed *feed)
@@ -92,10 +105,26 @@ have_row(Feed *feed)
             return false;
         }
         feed->block = block;
+        feed->wide = is_wide(feed, &block);
         feed->at = 0;
         feed->ended = block.rows == 0;
     }
     return !feed->ended;
+}
+
+/* How many rows from feed->at on, at most `count`, make a chunk. */
+static size_t
+rows_that_fit(const Feed *feed, size_t count)
+{
+    size_t bytes = 0;
+
+    for (size_t row = 0; row < count && feed->wide; row++) {
+        for (int i = 0; i < feed->write->field_count; i++)
+            bytes += column_row_memory(&feed->block.columns[i], feed->at + row);
+        if (bytes >= CHUNK_BYTES)
+            return row + 1;
+    }
+    return count;
 }
 
 /* Choose the next live rows, at most a chunk full. They stay inside one block, because the chunk
@@ -105,7 +134,8 @@ choose_rows(Feed *feed, uint32_t *indexes)
 {
     const RowBlock *block = &feed->block;
     size_t room = duckdb_vector_size();
-    size_t count = block->rows - feed->at < room ? block->rows - feed->at : room;
+    size_t left = block->rows - feed->at;
+    size_t count = rows_that_fit(feed, left < room ? left : room);
     Rows chosen = {.start = feed->at, .count = count};
 
     assert(block->rows <= UINT32_MAX);
@@ -114,7 +144,10 @@ choose_rows(Feed *feed, uint32_t *indexes)
         return chosen;
     }
     chosen = (Rows){.indexes = indexes};
-    while (feed->at < block->rows && chosen.count < room) {
+
+    size_t end = feed->wide ? feed->at + count : block->rows;
+
+    while (feed->at < end && chosen.count < room) {
         if (block->dead[feed->at] == 0)
             indexes[chosen.count++] = (uint32_t) feed->at;
         feed->at++;

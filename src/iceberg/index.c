@@ -5,8 +5,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/folder.h"
 
 /* --- Files --------------------------------------------------------------------------------- */
 
@@ -185,25 +186,6 @@ index_drop_run(Index *index, IndexRun *run, Error *err)
 
 /* --- Opening ------------------------------------------------------------------------------- */
 
-/* The folder and those around it. */
-static bool
-make_folder(const char *folder, Error *err)
-{
-    AUTO_BUF Buf path = {0};
-
-    buf_cstr(&path, folder);
-    for (char *p = buf_text(&path) + 1; *p != '\0'; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        (void) mkdir(path.ptr, 0700); /* the last one tells */
-        *p = '/';
-    }
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return FAIL(err, ERR_INPUT, "make folder %s: %m", folder);
-    return true;
-}
-
 static bool
 lock_folder(Index *index, Error *err)
 {
@@ -226,7 +208,7 @@ lock_folder(Index *index, Error *err)
 static bool
 open_folder(Index *index, Error *err)
 {
-    TRY(make_folder(index->folder, err));
+    TRY(folder_make(index->folder, 0700, err));
     TRY(lock_folder(index, err));
     return index_load(index, err);
 }

@@ -5,6 +5,9 @@
 
 #include "base/bytes.h"
 
+/* More than this is not kept for the next batch: it was an unusual one. */
+static const size_t BYTES_KEPT_MAX = 8 << 20;
+
 void
 column_init(Column *column, const Type *type)
 {
@@ -37,7 +40,10 @@ column_reset(Column *column)
     column->rows = 0;
     buf_reset(&column->valid);
     buf_reset(&column->values);
-    buf_reset(&column->bytes);
+    if (column->bytes.cap > BYTES_KEPT_MAX)
+        buf_done(&column->bytes);
+    else
+        buf_reset(&column->bytes);
     for (int i = 0; i < column->type->field_count; i++)
         column_reset(&column->children[i]);
 }
@@ -224,6 +230,30 @@ column_memory(const Column *column)
 
     for (int i = 0; i < column->type->field_count; i++)
         bytes += column_memory(&column->children[i]);
+    return bytes;
+}
+
+size_t
+column_row_memory(const Column *column, size_t row)
+{
+    size_t bytes = 1 + type_width(column->type);
+    Span span;
+
+    if (column_is_null(column, row))
+        return bytes;
+    if (column->type->kind == TYPE_STRUCT) {
+        for (int i = 0; i < column->type->field_count; i++)
+            bytes += column_row_memory(&column->children[i], row);
+        return bytes;
+    }
+    if (has_bytes(column->type))
+        return bytes + column_span(column, row).length;
+    if (!has_span(column->type))
+        return bytes;
+    span = column_span(column, row);
+    for (int child = 0; child < column->type->field_count; child++)
+        for (size_t i = 0; i < span.length; i++)
+            bytes += column_row_memory(&column->children[child], span.offset + i);
     return bytes;
 }
 

@@ -34,7 +34,7 @@ struct Column {
 
 void column_init(Column *column, const Type *type); /* type must outlive the column */
 void column_done(Column *column);
-void column_reset(Column *column); /* no rows; memory kept */
+void column_reset(Column *column); /* no rows; memory kept, unless it is a lot */
 
 /* Room for the value of one more row that is not NULL, for the caller to fill: `width` is
  * type_width(), so the fast paths need not look it up. Not for strings, lists, maps, structs. */
@@ -90,6 +90,8 @@ column_bytes(const Column *column, size_t row)
 /* Bytes in use, children included. What a Buf keeps for the next batch does not count: a batch that
  * was emptied starts from nothing. */
 size_t column_memory(const Column *column);
+/* Of one row. */
+size_t column_row_memory(const Column *column, size_t row);
 
 /* Append a canonical encoding of the row's typed value to out: tag, width or length, bytes; nested
  * values in order. Equal values give equal bytes whether they came from COPY, from the stream or

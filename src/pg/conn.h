@@ -85,6 +85,8 @@ const char *pg_sqlstate(const PgConn *conn);
 bool pg_copy_start(PgConn *conn, const char *sql, Error *err) WARN_UNUSED;
 bool pg_copy_row(PgConn *conn, char **out_row, size_t *out_size, bool *out_end,
                  Error *err) WARN_UNUSED;
+/* Give the last row (or frame of the stream) back before the next call. */
+void pg_row_done(PgConn *conn);
 
 /* Quote for SQL text. */
 const char *pg_quote_identifier(Arena *arena, Str name);

@@ -68,11 +68,17 @@ pg_copy_start(PgConn *conn, const char *sql, Error *err)
     return start_copy(conn, sql, PGRES_COPY_OUT, err);
 }
 
-bool
-pg_copy_row(PgConn *conn, char **out_row, size_t *out_size, bool *out_end, Error *err)
+void
+pg_row_done(PgConn *conn)
 {
     PQfreemem(conn->row);
     conn->row = NULL;
+}
+
+bool
+pg_copy_row(PgConn *conn, char **out_row, size_t *out_size, bool *out_end, Error *err)
+{
+    pg_row_done(conn);
 
     int size = PQgetCopyData(conn->pg, &conn->row, 1);
 
@@ -163,8 +169,7 @@ parse_frame(PgConn *conn, size_t size, PgFrame *out_frame, Error *err)
 bool
 pg_stream_next(PgConn *conn, PgFrame *out_frame, Error *err)
 {
-    PQfreemem(conn->row);
-    conn->row = NULL;
+    pg_row_done(conn);
 
     int size = PQgetCopyData(conn->pg, &conn->row, 1);
 

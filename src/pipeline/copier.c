@@ -6,7 +6,12 @@
  *
  * The first copy reads under the snapshot that the slot exported when it was made; later ones (new
  * tables, a copy that was interrupted) make a temporary slot for theirs. A table starts to stream
- * exactly where its snapshot was, so what the slot is told is held until it does. */
+ * exactly where its snapshot was, so what the slot is told is held until it does.
+ *
+ * While the snapshot lives, a task that broke off (its connection was lost, the store is away) is
+ * repeated for as long as it takes: a load counts only as a whole. When the snapshot is lost with
+ * the coordinator's connection, what is not complete begins again under a newer one. So does,
+ * alone, a table that was rewritten since the snapshot, which would see it empty. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,6 +34,7 @@ enum {
     PROGRESS_MS = 10000,
     PROGRESS_TERMINAL_MS = 2000,
     COMMIT_ONCE_MS = 120000,
+    TASK_ONCE_MS = 120000,
 };
 
 /* A table under this copy. */
@@ -120,9 +126,12 @@ run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Er
     source.batch = batch_new(table->schema, false);
 
     bool done = sink_bulk_load(copier->pl->sink, table->sink_table, &source.source, err);
+    int64_t rows = copy_reader_rows(source.reader);
 
     copy_reader_close(source.reader);
     batch_free(source.batch);
+    if (!done)
+        atomic_fetch_sub(&table->copied_rows, rows);
     return done;
 }
 
@@ -135,21 +144,60 @@ table_of_task(Copier *copier, const CopyTask *task)
     abort(); /* the plan has tasks of these tables only */
 }
 
-/* A refusal concerns the table; a lost connection or an unreachable store, everything. */
-static bool
-note_failure(Copier *copier, CopyTable *copy, Error *err)
+static void
+note_failure(Copier *copier, CopyTable *copy, const Error *err)
 {
-    if (err->kind != ERR_INPUT)
-        return false;
     if (!atomic_exchange(&copy->failed, true))
         tell(copier, copy, err);
+}
+
+/* A connection of a worker, in a transaction under the snapshot. */
+static bool
+join_snapshot(Copier *copier, PgConn **conn, Error *err)
+{
+    PgConnect connect = {.conninfo = copier->pl->config->source_postgres,
+                         .application_name = "walberg copy",
+                         .cancel = copier->cancel};
+
+    if (*conn != NULL)
+        return true;
+    TRY(pg_connect(&connect, conn, err));
+    return source_copy_begin(*conn, copier->snapshot.snapshot, err);
+}
+
+/* A task until it is done; false when the copy as a whole cannot go on. After a failure the
+ * connection is in the middle of something, or gone: the next attempt makes a new one. */
+static bool
+work_at(Copier *copier, PgConn **conn, const CopyTask *task, CopyTable *copy, Error *err)
+{
+    Retry retry =
+        retry_begin(copier->cancel, &copier->quit, copier->pl->options->once ? TASK_ONCE_MS : 0);
+
+    while (!atomic_load(&copy->failed)) {
+        bool joined = join_snapshot(copier, conn, err);
+
+        if (joined && run_task(copier, *conn, task, copy, err)) {
+            atomic_fetch_add(&copy->table->tasks_done, 1);
+            if (atomic_fetch_sub(&copy->left, 1) == 1)
+                tell(copier, copy, NULL);
+            return true;
+        }
+        pg_close(*conn);
+        *conn = NULL;
+        /* a refusal, or a relation that the snapshot cannot read any more, concerns the table */
+        if (joined && (err->kind == ERR_INPUT || err->kind == ERR_CONFLICT)) {
+            note_failure(copier, copy, err);
+            return true;
+        }
+        if (!retry_again(&retry, "a part of the copy is repeated", err))
+            return false;
+    }
     return true;
 }
 
 static bool
-work(Copier *copier, PgConn *conn, Error *err)
+work(Copier *copier, PgConn **conn, Error *err)
 {
-    TRY(source_copy_begin(conn, copier->snapshot.snapshot, err));
     while (!atomic_load(&copier->quit)) {
         int i = atomic_fetch_add(&copier->next_task, 1);
 
@@ -157,41 +205,28 @@ work(Copier *copier, PgConn *conn, Error *err)
             break;
 
         const CopyTask *task = &copier->plan.tasks[i];
-        CopyTable *copy = table_of_task(copier, task);
 
-        if (atomic_load(&copy->failed))
-            continue;
-        if (!run_task(copier, conn, task, copy, err)) {
-            TRY(note_failure(copier, copy, err));
-            return true; /* the transaction is broken: another worker goes on */
-        }
-        atomic_fetch_add(&copy->table->tasks_done, 1);
-        if (atomic_fetch_sub(&copy->left, 1) == 1)
-            tell(copier, copy, NULL);
+        TRY(work_at(copier, conn, task, table_of_task(copier, task), err));
     }
-    return source_copy_end(conn, err);
+    if (*conn != NULL && !source_copy_end(*conn, err)) /* it only read, and all of it */
+        log_debug("a worker's transaction did not end", LOG_STR("error", err->msg));
+    return true;
 }
 
 static void *
 worker_main(void *arg)
 {
     Copier *copier = arg;
-    PgConnect connect = {.conninfo = copier->pl->config->source_postgres,
-                         .application_name = "walberg copy",
-                         .cancel = copier->cancel};
+    AUTO_PG PgConn *conn = NULL;
+    Error err = {0};
 
-    for (;;) {
-        AUTO_PG PgConn *conn = NULL;
-        Error err = {0};
-
-        if (!pg_connect(&connect, &conn, &err) || !work(copier, conn, &err)) {
-            atomic_store(&copier->quit, true);
-            tell(copier, NULL, &err);
-            return NULL;
-        }
-        if (atomic_load(&copier->quit) || atomic_load(&copier->next_task) >= copier->plan.count)
-            return NULL;
+    if (!work(copier, &conn, &err)) {
+        if (err.kind == ERR_CONFLICT) /* the snapshot is gone: a newer one will do */
+            err.kind = ERR_TRANSIENT;
+        atomic_store(&copier->quit, true);
+        tell(copier, NULL, &err);
     }
+    return NULL;
 }
 
 /* --- coordinator ----------------------------------------------------------------------------- */
@@ -312,7 +347,11 @@ coordinator_main(void *arg)
 bool
 copier_start(Pipeline *pl, Error *err)
 {
-    TRY(shapes_refresh(pl, err));
+    if (!shapes_refresh(pl, err)) {
+        pg_close(pl->conn); /* it may be why: the next attempt makes a new one */
+        pl->conn = NULL;
+        return false;
+    }
 
     Copier *copier = xcalloc(1, sizeof *copier);
 
@@ -406,7 +445,12 @@ take_finished(Pipeline *pl, const Finished *finished, Error *err)
     }
     if (finished->error.kind == ERR_NONE)
         return commit_copy(pl, finished->copy->table, copier->snapshot.position, err);
-    pipe_table_park(finished->copy->table, finished->error.msg);
+    if (finished->error.kind == ERR_CONFLICT) /* it waits, for the next copy: release_tables() */
+        log_warn("a table is copied again, under a newer snapshot",
+                 LOG_STR("table", finished->copy->table->schema->qualified),
+                 LOG_STR("error", finished->error.msg));
+    else
+        pipe_table_park(finished->copy->table, finished->error.msg);
     return true;
 }
 

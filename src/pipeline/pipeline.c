@@ -52,8 +52,9 @@ copy_missing_tables(Pipeline *pl, Error *err)
     while (!stopping(pl) && (pl->copier != NULL || tables_waiting(pl) > 0)) {
         if (pl->copier == NULL ? copier_start(pl, err) : copier_step(pl, STEP_MS, &done, err)) {
             status_write(pl, false);
-            if (pl->copier != NULL && done)
+            if (done)
                 copier_free(pl);
+            done = false; /* the next copy begins */
             continue;
         }
         copier_free(pl);

@@ -14,7 +14,15 @@
 #include "source/stream.h"
 #include "source/tables.h"
 
-enum { EPOCHS_MAX = 2, WAIT_MS = 100, WAIT_ONCE_MS = 20, FINISH_MS = 10000, PATCH_COPIES = 4 };
+enum {
+    EPOCHS_MAX = 2,
+    WAIT_MS = 100,
+    WAIT_ONCE_MS = 20,
+    WAIT_ALONE_MS = 5,
+    FINISH_MS = 10000,
+    PATCH_COPIES = 4,
+    LARGE_SHARE = 8,
+};
 
 struct Reader {
     ReaderOptions options;
@@ -46,18 +54,20 @@ struct Reader {
 
 /* --- handing over ---------------------------------------------------------------------------- */
 
-/* Wait for a free epoch, answering the server meanwhile: the sink may be busy for minutes. */
+/* Wait for a free epoch, answering the server meanwhile: the sink may be busy for minutes. alone:
+ * and until nothing of what was handed over is held any more. */
 static bool
-take_empty(Reader *reader, Error *err)
+take_empty(Reader *reader, bool alone, Error *err)
 {
     bool timeout;
 
-    while (reader->filling == NULL) {
+    while (reader->filling == NULL || (alone && atomic_load(&reader->in_flight) > 0)) {
         if (atomic_load(&reader->quit))
             return FAIL(err, ERR_CANCELED, "the session ends");
-        reader->filling = queue_take_for(reader->empty, WAIT_MS, &timeout);
+        if (reader->filling == NULL)
+            reader->filling = queue_take_for(reader->empty, WAIT_MS, &timeout);
         stream_set_flushed(reader->stream, atomic_load(&reader->flushed));
-        TRY(stream_service(reader->stream, 0, err));
+        TRY(stream_service(reader->stream, reader->filling == NULL ? 0 : WAIT_ALONE_MS, err));
     }
     return true;
 }
@@ -81,13 +91,18 @@ hand_over(Reader *reader, bool final, Error *err)
         epoch->commit_time_us = reader->commit_time_us;
     }
     reader->bytes_handed = final ? 0 : reader->bytes_handed + epoch->bytes;
+
+    /* a value larger than the budget: not two at a time */
+    bool alone = epoch->bytes > reader->options.memory_bytes_max / 4 * 5;
+
     reader->filling = NULL;
     atomic_fetch_add(&reader->in_flight, 1);
+    stream_message_done(reader->stream);
 
     bool queued = queue_put(reader->sealed, epoch);
 
     assert(queued);
-    return take_empty(reader, err);
+    return take_empty(reader, alone, err);
 }
 
 static bool
@@ -356,8 +371,15 @@ on_change(Reader *reader, const Change *change, Error *err)
         give_up(reader, table, err->msg, err->kind == ERR_COPY);
         return true;
     }
+
+    size_t most = reader->options.memory_bytes_max;
+    size_t before = reader->filling->bytes;
+
     TRY(apply(reader, table, change, err));
-    if (reader->filling->bytes >= reader->options.memory_bytes_max)
+    /* what writes the piece holds large values several times over */
+    if (reader->filling->bytes - before > most / LARGE_SHARE)
+        most /= 2;
+    if (reader->filling->bytes >= most)
         return hand_over(reader, false, err);
     return true;
 }

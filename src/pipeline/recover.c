@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
@@ -36,22 +36,13 @@ recover_connection(Pipeline *pl, Error *err)
 }
 
 static bool
-make_folder(const char *path, Error *err)
+make_state_folder(const char *folder, Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
-    char *folder = arena_printf(arena, "%s/", path);
+    Error cause;
 
-    for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-            return FAIL(
-                err, ERR_INPUT,
-                "cannot make the state folder %s: %s\nhint: set state to a folder that can be "
-                "written",
-                folder, strerrordesc_np(errno));
-        *slash = '/';
-    }
-    return true;
+    if (folder_make(folder, 0700, &cause))
+        return true;
+    return FAIL(err, ERR_INPUT, "%s\nhint: set state to a folder that can be written", cause.msg);
 }
 
 /* The process that holds the lock, as it wrote there; 0 when it did not say. */
@@ -82,7 +73,7 @@ lock_state(Pipeline *pl, Error *err)
     const char *path = arena_printf(pl->arena, "%s/lock", pl->config->state);
     int64_t until = clock_ms() + LOCK_WAIT_MS;
 
-    TRY(make_folder(pl->config->state, err));
+    TRY(make_state_folder(pl->config->state, err));
     pl->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (pl->lock_fd < 0)
         return FAIL(err, ERR_INPUT, "cannot open %s: %s", path, strerrordesc_np(errno));

@@ -1,9 +1,9 @@
 #include "query/file_cache.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "base/folder.h"
 #include "base/hash.h"
 
 static bool
@@ -16,14 +16,6 @@ key_of(FileCache *cache, Arena *arena, Str uri, const char **out_key, Error *err
 }
 
 static bool
-make_folder(const char *folder, Error *err)
-{
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return FAIL(err, ERR_INPUT, "%s: %s", folder, strerrordesc_np(errno));
-    return true;
-}
-
-static bool
 fetch(FileCache *cache, const char *key, const char *path, Error *err)
 {
     struct stat status;
@@ -31,7 +23,7 @@ fetch(FileCache *cache, const char *key, const char *path, Error *err)
 
     if (stat(path, &status) == 0)
         return true;
-    TRY(make_folder(cache->folder, err));
+    TRY(folder_make(cache->folder, 0700, err));
     TRY(store_fetch(cache->store, key, path, &found, err));
     if (!found)
         return FAIL(err, ERR_INPUT, "%s is not there", key);

@@ -4,9 +4,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "query/lake_internal.h"
 #include "query/pg_catalog.h"
 
@@ -213,29 +213,13 @@ lake_unpin(Lake *lake, uint64_t pin)
 
 /* --- opening ------------------------------------------------------------------------------- */
 
-static bool
-make_folder(const char *path, Error *err)
-{
-    AUTO_FREE char *copy = xstrdup(path);
-
-    for (char *at = strchr(copy + 1, '/');; at = strchr(at + 1, '/')) {
-        if (at != NULL)
-            *at = '\0';
-        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-            return FAIL(err, ERR_INPUT, "%s: %s", copy, strerrordesc_np(errno));
-        if (at == NULL)
-            return true;
-        *at = '/';
-    }
-}
-
 /* The state folder, made, by its absolute path: DuckDB compares paths as text. */
 static bool
 open_state(Lake *lake, char **out_spill, Error *err)
 {
     AUTO_BUF Buf folder = {0};
 
-    TRY(make_folder(lake->options.state, err));
+    TRY(folder_make(lake->options.state, 0700, err));
 
     char *state = realpath(lake->options.state, NULL);
 
@@ -249,7 +233,7 @@ open_state(Lake *lake, char **out_spill, Error *err)
     free(state);
     lake->cache_folder = xstrdup(buf_text(&folder));
     lake->files = (FileCache){.store = lake->options.warehouse, .folder = lake->cache_folder};
-    return make_folder(lake->cache_folder, err);
+    return folder_make(lake->cache_folder, 0700, err);
 }
 
 /* The folders that statements may read from: that of a local warehouse, and the cache. */

@@ -327,21 +327,12 @@ bool
 query_open_lake(const Config *config, const char *state, Cancel *cancel, Store **out_store,
                 Lake **out_lake, Error *err)
 {
-    const StoreOptions options = {
-        .endpoint = config->s3_endpoint,
-        .region = config->s3_region,
-        .path_style = config->s3_path_style,
-        .access_key_id = config->s3_access_key_id,
-        .secret_access_key = config->s3_secret_access_key,
-        .session_token = config->s3_session_token,
-        .ca_file = config->s3_ca_file,
-        .retry_ms_max = RETRY_MS_MAX,
-        .cancel = cancel,
-    };
+    StoreOptions options = store_options(config, cancel);
     Store *store = NULL;
     Lake *lake = NULL;
     bool changed;
 
+    options.retry_ms_max = RETRY_MS_MAX;
     TRY(store_open(config->warehouse, &options, &store, err));
     if (!lake_open(&(LakeOptions){.warehouse = store,
                                   .catalog_type = config->catalog_type,

@@ -179,7 +179,7 @@ source_copy_begin(PgConn *conn, const char *snapshot, Error *err)
         return true;
     WRAP(err, "open snapshot %s", snapshot);
     if (err->kind == ERR_INPUT)
-        err->kind = ERR_TRANSIENT; /* it went with its connection: a new one is needed */
+        err->kind = ERR_CONFLICT; /* it went with its connection: a new one is needed */
 
     Error ignored;
 
@@ -208,7 +208,7 @@ copy_task_check(PgConn *conn, Arena *arena, const CopyTask *task, Error *err)
 
     TRY(pg_exec(conn, arena, sql, &r, err));
     if (r.rows != 1 || !pg_value_bool(&r, 0, 0))
-        return FAIL(err, ERR_TRANSIENT,
+        return FAIL(err, ERR_CONFLICT,
                     "the table was rewritten or made anew since the snapshot was taken");
     return true;
 }
@@ -249,6 +249,12 @@ copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyRea
     return true;
 }
 
+int64_t
+copy_reader_rows(const CopyReader *reader)
+{
+    return reader->total;
+}
+
 void
 copy_reader_close(CopyReader *reader)
 {
@@ -283,8 +289,10 @@ fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err)
             batch->rows >= reader->run.batch_rows || bytes >= reader->run.batch_bytes ||
             (batch->rows % LOOK_ROWS == 0 && batch_memory(batch) >= reader->run.batch_bytes);
 
-        if (full && batch->rows > 0)
+        if (full && batch->rows > 0) {
+            pg_row_done(reader->conn); /* it may be large, and what follows takes its time */
             return true;
+        }
         TRY(pg_copy_row(reader->conn, &row, &size, out_end, err));
         if (*out_end)
             return true;

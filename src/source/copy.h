@@ -46,7 +46,7 @@ void copy_range(int64_t pages, int count, int i, int64_t *out_first, int64_t *ou
 /* The COPY statement of a task: columns by name in the schema's order. */
 const char *copy_task_sql(Arena *arena, const CopyTask *task);
 
-/* A transaction that sees the exported snapshot. ERR_TRANSIENT when the snapshot is gone (with the
+/* A transaction that sees the exported snapshot. ERR_CONFLICT when the snapshot is gone (with the
  * connection that exported it). */
 bool source_copy_begin(PgConn *conn, const char *snapshot, Error *err) WARN_UNUSED;
 bool source_copy_end(PgConn *conn, Error *err) WARN_UNUSED;
@@ -65,7 +65,7 @@ typedef struct CopyRun {
 /* One task being read. */
 typedef struct CopyReader CopyReader;
 
-/* Inside source_copy_begin(). The task must outlive the reader. ERR_TRANSIENT when the relation was
+/* Inside source_copy_begin(). The task must outlive the reader. ERR_CONFLICT when the relation was
  * rewritten since the snapshot (ALTER TABLE, VACUUM FULL, TRUNCATE): an older snapshot would see it
  * empty. */
 bool copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run,
@@ -73,6 +73,7 @@ bool copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run,
 /* Fill an empty batch of the table's schema and seal it. *out_end: the task has no more rows (the
  * batch may be empty then). */
 bool copy_reader_fill(CopyReader *reader, Batch *batch, bool *out_end, Error *err) WARN_UNUSED;
-void copy_reader_close(CopyReader *reader); /* NULL is fine */
+int64_t copy_reader_rows(const CopyReader *reader); /* read so far */
+void copy_reader_close(CopyReader *reader);         /* NULL is fine */
 
 #endif

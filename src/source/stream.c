@@ -351,3 +351,9 @@ stream_next(Stream *stream, int64_t wait_ms, StreamEvent *out_event, Error *err)
         TRY(wait_for_socket(stream, deadline, err));
     }
 }
+
+void
+stream_message_done(Stream *stream)
+{
+    pg_row_done(stream->conn);
+}

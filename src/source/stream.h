@@ -51,6 +51,9 @@ typedef struct StreamEvent {
  * silent), ERR_INPUT (slot invalidated meanwhile). */
 bool stream_next(Stream *stream, int64_t wait_ms, StreamEvent *out_event, Error *err) WARN_UNUSED;
 
+/* The message of the last event is not needed any more: it may be large. */
+void stream_message_done(Stream *stream);
+
 /* Only report, for up to ms (0: once, without waiting). */
 bool stream_service(Stream *stream, int64_t ms, Error *err) WARN_UNUSED;
 

@@ -414,12 +414,6 @@ walk_folder(Walk *walk, Str folder, Error *err)
     }
 }
 
-static int
-compare_objects(const void *left, const void *right)
-{
-    return str_cmp(((const StoreObject *) left)->key, ((const StoreObject *) right)->key);
-}
-
 static bool
 fs_list(Store *store, const char *prefix, Arena *arena, StoreObject **out_objects,
         size_t *out_count, Error *err)
@@ -440,19 +434,11 @@ fs_list(Store *store, const char *prefix, Arena *arena, StoreObject **out_object
     size_t count = BUF_COUNT(&walk.objects, StoreObject);
     StoreObject *objects = ARENA_ARRAY(arena, StoreObject, count);
 
-    if (count > 0) {
+    if (count > 0)
         memcpy(objects, walk.objects.ptr, walk.objects.len);
-        qsort(objects, count, sizeof *objects, compare_objects);
-    }
     *out_objects = objects;
     *out_count = count;
     return true;
-}
-
-static int
-compare_names(const void *left, const void *right)
-{
-    return str_cmp(*(const Str *) left, *(const Str *) right);
 }
 
 static bool
@@ -471,7 +457,6 @@ fs_list_folders(Store *store, const char *prefix, Arena *arena, Str **out_names,
 
         names[i] = (Str){path.ptr + walk.prefix.len, path.len - walk.prefix.len - 1};
     }
-    qsort(names, count, sizeof *names, compare_names);
     *out_names = names;
     *out_count = count;
     return true;

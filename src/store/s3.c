@@ -379,13 +379,6 @@ list_pages(S3Store *s3, Arena *arena, const char *prefix, bool folders, Listing 
     }
 }
 
-static int
-compare_objects(const void *left, const void *right)
-{
-    return str_cmp(((const StoreObject *) left)->key, ((const StoreObject *) right)->key);
-}
-
-/* Services differ in their order ("a/b" before "a-b"), so it is made here. */
 static bool
 s3_list(Store *store, const char *prefix, Arena *arena, StoreObject **out_objects,
         size_t *out_count, Error *err)
@@ -397,19 +390,11 @@ s3_list(Store *store, const char *prefix, Arena *arena, StoreObject **out_object
     size_t count = BUF_COUNT(&listing.objects, StoreObject);
     StoreObject *objects = ARENA_ARRAY(arena, StoreObject, count);
 
-    if (count > 0) {
+    if (count > 0)
         memcpy(objects, listing.objects.ptr, listing.objects.len);
-        qsort(objects, count, sizeof *objects, compare_objects);
-    }
     *out_objects = objects;
     *out_count = count;
     return true;
-}
-
-static int
-compare_names(const void *left, const void *right)
-{
-    return str_cmp(*(const Str *) left, *(const Str *) right);
 }
 
 static bool
@@ -423,10 +408,8 @@ s3_list_folders(Store *store, const char *prefix, Arena *arena, Str **out_names,
     size_t count = BUF_COUNT(&listing.folders, Str);
     Str *names = ARENA_ARRAY(arena, Str, count);
 
-    if (count > 0) {
+    if (count > 0)
         memcpy(names, listing.folders.ptr, listing.folders.len);
-        qsort(names, count, sizeof *names, compare_names);
-    }
     *out_names = names;
     *out_count = count;
     return true;

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/fault.h"
 #include "store/kinds.h"
@@ -11,6 +12,21 @@ static const StoreOps *const store_kinds[] = {
     &fs_store_ops,
     &s3_store_ops,
 };
+
+StoreOptions
+store_options(const Config *config, Cancel *cancel)
+{
+    return (StoreOptions){
+        .endpoint = config->s3_endpoint,
+        .region = config->s3_region,
+        .path_style = config->s3_path_style,
+        .access_key_id = config->s3_access_key_id,
+        .secret_access_key = config->s3_secret_access_key,
+        .session_token = config->s3_session_token,
+        .ca_file = config->s3_ca_file,
+        .cancel = cancel,
+    };
+}
 
 /* A part of a key that means something else than its name to a file system, or to us. */
 static bool
@@ -216,6 +232,19 @@ store_stat(Store *store, const char *key, bool *out_found, int64_t *out_bytes, E
     return true;
 }
 
+static int
+by_key(const void *left, const void *right)
+{
+    return str_cmp(((const StoreObject *) left)->key, ((const StoreObject *) right)->key);
+}
+
+static int
+by_name(const void *left, const void *right)
+{
+    return str_cmp(*(const Str *) left, *(const Str *) right);
+}
+
+/* Folders come in any order, and services differ ("a/b" before "a-b"), so it is made here. */
 bool
 store_list(Store *store, const char *prefix, Arena *arena, StoreObject **out_objects,
            size_t *out_count, Error *err)
@@ -224,6 +253,8 @@ store_list(Store *store, const char *prefix, Arena *arena, StoreObject **out_obj
     TRY(FAULT("store.list", err));
     if (!store->ops->list(store, prefix, arena, out_objects, out_count, err))
         return WRAP(err, "list %s/%s", store->base_uri, prefix);
+    if (*out_count > 0)
+        qsort(*out_objects, *out_count, sizeof **out_objects, by_key);
     return true;
 }
 
@@ -236,6 +267,8 @@ store_list_folders(Store *store, const char *prefix, Arena *arena, Str **out_nam
     TRY(FAULT("store.list", err));
     if (!store->ops->list_folders(store, prefix, arena, out_names, out_count, err))
         return WRAP(err, "list %s/%s", store->base_uri, prefix);
+    if (*out_count > 0)
+        qsort(*out_names, *out_count, sizeof **out_names, by_name);
     return true;
 }
 

@@ -24,6 +24,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/cancel.h"
+#include "config/config.h"
 
 /* Keys whose last part starts with this belong to the file store itself. */
 #define STORE_RESERVED_PREFIX ".walberg."
@@ -42,6 +43,9 @@ typedef struct StoreOptions {
     int64_t stall_ms;          /* give up on a request that does not move; 0 = 30,000 */
     Cancel *cancel;            /* NULL: cannot be interrupted */
 } StoreOptions;
+
+/* As the settings say. */
+StoreOptions store_options(const Config *config, Cancel *cancel);
 
 /* An object's version for put_match: S3's ETag, or a hash of the content. */
 typedef struct StoreVersion {
@@ -66,6 +70,7 @@ typedef struct StoreOps {
                       bool *out_swapped, StoreVersion *out_version, Error *err);
     bool (*fetch)(Store *store, const char *key, const char *path, bool *out_found, Error *err);
     bool (*stat)(Store *store, const char *key, bool *out_found, int64_t *out_bytes, Error *err);
+    /* both in any order */
     bool (*list)(Store *store, const char *prefix, Arena *arena, StoreObject **out_objects,
                  size_t *out_count, Error *err);
     bool (*list_folders)(Store *store, const char *prefix, Arena *arena, Str **out_names,

@@ -173,12 +173,13 @@ commit(Bench *bench, SinkTable *table, Position position)
     OK(sink_commit(bench->sink, table, position, 1796032800000000, &err));
 }
 
-/* The initial copy of rows [from, to) in batches of 100. */
+/* The initial copy of rows [from, to) in batches of 100, and an empty one at the end. */
 typedef struct RangeSource {
     BulkSource source;
     Batch *batch;
     int next, to;
     bool fails;
+    bool ended;
 } RangeSource;
 
 static bool
@@ -188,8 +189,11 @@ next_range(BulkSource *source, Batch **out_batch, Error *err)
     ChangeOrigin origin = {.position = 100};
 
     *out_batch = NULL;
-    if (range->next == range->to)
-        return range->fails ? FAIL(err, ERR_TRANSIENT, "the connection broke") : true;
+    if (range->ended)
+        return true;
+    if (range->next == range->to && range->fails)
+        return FAIL(err, ERR_TRANSIENT, "the connection broke");
+    range->ended = range->next == range->to;
     batch_reset(range->batch);
     for (int i = 0; i < 100 && range->next < range->to; i++, range->next++) {
         char text[16];

@@ -258,7 +258,7 @@ copy_refuses_what_would_lose_rows(void **state)
     /* An older snapshot sees a rewritten table as empty. */
     OK(source_copy_begin(reader, snapshot.snapshot, &err));
     run_sql(conn, "ALTER TABLE rw.t ALTER COLUMN v TYPE numeric");
-    FAILS(tally_task(&tally, reader, &plan.tasks[0], &run, &err), ERR_TRANSIENT);
+    FAILS(tally_task(&tally, reader, &plan.tasks[0], &run, &err), ERR_CONFLICT);
     assert_non_null(strstr(err.msg, "copy rw.t: the table was rewritten"));
     assert_int_equal(tally.rows, 0);
     run_sql(reader, "ROLLBACK");
@@ -267,7 +267,7 @@ copy_refuses_what_would_lose_rows(void **state)
     /* The snapshot ends with the connection that exported it. */
     pg_close(walsender);
     usleep(300000);
-    FAILS(source_copy_begin(reader, snapshot.snapshot, &err), ERR_TRANSIENT);
+    FAILS(source_copy_begin(reader, snapshot.snapshot, &err), ERR_CONFLICT);
     run_sql(reader, "SELECT 1"); /* and the connection is still good */
 
     /* A column that went away meanwhile */

@@ -9,7 +9,7 @@
 #include "base/fault.h"
 #include "sink/iceberg/sink.h"
 
-enum { FILE_ROWS_MAX = 8 << 20, WIDTH_RATIO_MAX = 4 };
+enum { FILE_ROWS_MAX = 8 << 20, WIDTH_RATIO_MAX = 4, LARGE_SHARE = 16 };
 
 static const size_t FILE_BYTES_MAX = (size_t) 1
                                      << 30; /* in memory; about a quarter of it on disk */
@@ -24,6 +24,11 @@ typedef struct BulkRows {
     size_t bytes;
     size_t row_bytes; /* of its first batch */
     bool ended;
+    bool alone; /* holds sink->large */
+    Arena *arena;
+    Buf files;   /* DataFile, complete ones */
+    Buf rejects; /* DataFile of the rejects table */
+    int64_t reject_count;
 } BulkRows;
 
 static size_t
@@ -36,11 +41,14 @@ batch_bytes(const Batch *batch)
     return bytes;
 }
 
+/* The next batch that has rows: an empty one, which the last may be, would end the file. */
 static bool
 fetch(BulkRows *rows, Error *err)
 {
-    rows->ahead = NULL;
-    TRY(rows->inner->next(rows->inner, &rows->ahead, err));
+    do {
+        rows->ahead = NULL;
+        TRY(rows->inner->next(rows->inner, &rows->ahead, err));
+    } while (rows->ahead != NULL && rows->ahead->rows == 0);
     rows->ended = rows->ahead == NULL;
     return true;
 }
@@ -55,11 +63,33 @@ file_is_full(const BulkRows *rows, size_t bytes)
                               width > WIDTH_RATIO_MAX * (rows->row_bytes + 64));
 }
 
+/* The writer holds several times what it is given. Of batches that outgrow the budget by a single
+ * row, one at a time is with it. */
+static void
+wait_to_be_alone(BulkRows *rows, size_t bytes)
+{
+    IcebergSink *sink = rows->table->sink;
+
+    if (bytes <= (size_t) sink->config->memory / LARGE_SHARE)
+        return;
+    pthread_mutex_lock(&sink->large);
+    rows->alone = true;
+}
+
+static void
+no_longer_alone(BulkRows *rows)
+{
+    if (rows->alone)
+        pthread_mutex_unlock(&rows->table->sink->large);
+    rows->alone = false;
+}
+
 static bool
 next_bulk(RowSource *source, RowBlock *out_block, Error *err)
 {
     BulkRows *rows = (BulkRows *) (void *) source;
 
+    no_longer_alone(rows);
     if (rows->ahead == NULL && !rows->ended)
         TRY(fetch(rows, err));
     *out_block = (RowBlock){0};
@@ -77,10 +107,12 @@ next_bulk(RowSource *source, RowBlock *out_block, Error *err)
     pthread_mutex_lock(&rows->table->sink->lock);
     iceberg_track_numerics(rows->table, batch);
     pthread_mutex_unlock(&rows->table->sink->lock);
-    TRY(iceberg_bulk_rejects(rows->table, batch, err));
+    TRY(iceberg_bulk_rejects(rows->table, rows->arena, batch, &rows->rejects, err));
+    rows->reject_count += (int64_t) BUF_COUNT(&batch->rejects, Reject);
     rows->rows += batch->rows;
     rows->bytes += bytes;
     rows->ahead = NULL;
+    wait_to_be_alone(rows, bytes);
     *out_block = (RowBlock){.columns = batch->columns, .rows = batch->rows};
     return true;
 }
@@ -114,31 +146,42 @@ end_index(IcebergTable *table, BulkRows *rows, Error *err)
     return done;
 }
 
+static void
+keep_files(IcebergTable *table, const Buf *files, Buf *into)
+{
+    for (size_t i = 0; i < BUF_COUNT(files, DataFile); i++) {
+        DataFile kept = iceberg_copy_file(table->pending.arena, &BUF_AT(files, DataFile, i));
+
+        BUF_PUSH(into, DataFile, kept);
+    }
+}
+
 /* A load counts as a whole: its files join the table's when all of its rows are written, so that a
  * range whose connection broke can be copied again. */
 static void
-end_load(IcebergTable *table, const Buf *files, bool keep)
+end_load(BulkRows *rows, bool keep)
 {
-    pthread_mutex_lock(&table->sink->lock);
-    for (size_t i = 0; i < BUF_COUNT(files, DataFile); i++) {
-        const DataFile *file = &BUF_AT(files, DataFile, i);
-        DataFile kept;
+    IcebergTable *table = rows->table;
 
-        if (!keep) {
-            if (table->index != NULL)
-                index_remove_file(table->index, file->path);
-            continue;
-        }
-        kept = iceberg_copy_file(table->pending.arena, file);
-        BUF_PUSH(&table->pending.files, DataFile, kept);
-        table->pending.any = true;
+    pthread_mutex_lock(&table->sink->lock);
+    if (keep) {
+        keep_files(table, &rows->files, &table->pending.files);
+        keep_files(table, &rows->rejects, &table->bulk_rejects);
+        table->pending.any |= rows->files.len > 0;
+    } else {
+        for (size_t i = 0; i < BUF_COUNT(&rows->files, DataFile) && table->index != NULL; i++)
+            index_remove_file(table->index, BUF_AT(&rows->files, DataFile, i).path);
+        table->base.rejects -= rows->reject_count;
     }
     pthread_mutex_unlock(&table->sink->lock);
+    buf_done(&rows->files);
+    buf_done(&rows->rejects);
 }
 
 static bool
-load_file(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *err)
+load_file(IcebergTable *table, BulkRows *rows, Error *err)
 {
+    Arena *arena = rows->arena;
     const Config *config = table->sink->config;
     const char *key = iceberg_data_key(table, arena, "data");
     Str uri = str_of(store_uri(table->sink->store, arena, key));
@@ -158,26 +201,25 @@ load_file(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *
         .content = CONTENT_DATA,
     };
 
-    if (!iceberg_write_file(table, arena, &write, &file, err)) {
+    bool written = iceberg_write_file(table, arena, &write, &file, err);
+
+    no_longer_alone(rows);
+    if (!written) {
         if (rows->build != NULL)
             index_build_abort(rows->build);
         return false;
     }
     assert(file.record_count == (int64_t) rows->rows);
-    BUF_PUSH(files, DataFile, file);
+    BUF_PUSH(&rows->files, DataFile, file);
     return end_index(table, rows, err);
 }
 
 static bool
-load_files(IcebergTable *table, Arena *arena, BulkRows *rows, Buf *files, Error *err)
+load_files(IcebergTable *table, BulkRows *rows, Error *err)
 {
     TRY(fetch(rows, err));
-    while (!rows->ended) {
-        if (rows->ahead->rows == 0)
-            TRY(fetch(rows, err));
-        else
-            TRY(load_file(table, arena, rows, files, err));
-    }
+    while (!rows->ended)
+        TRY(load_file(table, rows, err));
     return true;
 }
 
@@ -186,15 +228,14 @@ iceberg_bulk_load(Sink *sink, SinkTable *sink_table, BulkSource *source, Error *
 {
     IcebergTable *table = (IcebergTable *) (void *) sink_table;
     AUTO_ARENA Arena *arena = arena_new();
-    BulkRows rows = {.source = {.next = next_bulk}, .inner = source, .table = table};
-
-    AUTO_BUF Buf files = {0};
+    BulkRows rows = {
+        .source = {.next = next_bulk}, .inner = source, .table = table, .arena = arena};
 
     assert(table->sink == (IcebergSink *) (void *) sink);
 
-    bool done = load_files(table, arena, &rows, &files, err);
+    bool done = load_files(table, &rows, err);
 
-    end_load(table, &files, done);
+    end_load(&rows, done);
     return done;
 }
 

@@ -1,13 +1,12 @@
 /* load.c - what the lake has of a table. */
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/folder.h"
 #include "batch/fold.h"
 #include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
@@ -30,7 +29,7 @@ iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_
     if (path == NULL) {
         path = iceberg_cache_path(sink, arena, key);
         if (access(path, R_OK) != 0) {
-            TRY(iceberg_make_folders(arena, path, err));
+            TRY(folder_make_above(path, 0700, err));
             TRY(store_fetch(sink->store, key, path, &found, err));
         }
     } else {
@@ -226,7 +225,6 @@ open_index(IcebergTable *table, Error *err)
     const char *folder = arena_printf(arena, "%s/index/%.*s", table->sink->state_folder,
                                       STR_ARG(table->metadata->table_uuid));
 
-    TRY(iceberg_make_folders(arena, arena_printf(arena, "%s/x", folder), err));
     free(table->index_identity);
     table->index_identity = xstrdup(index_identity(table, arena));
     return index_open(folder, table->index_identity, &table->index, err);

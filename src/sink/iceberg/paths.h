@@ -7,7 +7,4 @@
 /* <state>/cache/<key>: the local copy of a remote object. */
 const char *iceberg_cache_path(const IcebergSink *sink, Arena *arena, const char *key);
 
-/* Make the folders above a path (mode 0700 below the state folder's parents). */
-bool iceberg_make_folders(Arena *arena, const char *path, Error *err) WARN_UNUSED;
-
 #endif

@@ -233,9 +233,8 @@ next_rejects(RowSource *source, RowBlock *out_block, Error *err)
 }
 
 static bool
-write_reject_file(IcebergTable *rejects, IcebergTable *table, const Batch *rows, Error *err)
+write_reject_file(IcebergTable *rejects, Arena *arena, const Batch *rows, Buf *files, Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
     RejectSource source = {.source = {.next = next_rejects}, .rows = rows};
     FileWrite write = {
         .key = iceberg_data_key(rejects, arena, "data"),
@@ -247,17 +246,12 @@ write_reject_file(IcebergTable *rejects, IcebergTable *table, const Batch *rows,
     DataFile file;
 
     TRY(iceberg_write_file(rejects, arena, &write, &file, err));
-    pthread_mutex_lock(&table->sink->lock);
-
-    DataFile kept = iceberg_copy_file(table->pending.arena, &file);
-
-    BUF_PUSH(&table->bulk_rejects, DataFile, kept);
-    pthread_mutex_unlock(&table->sink->lock);
+    BUF_PUSH(files, DataFile, file);
     return true;
 }
 
 bool
-iceberg_bulk_rejects(IcebergTable *table, const Batch *batch, Error *err)
+iceberg_bulk_rejects(IcebergTable *table, Arena *arena, const Batch *batch, Buf *files, Error *err)
 {
     if (BUF_COUNT(&batch->rejects, Reject) == 0)
         return true;
@@ -267,7 +261,7 @@ iceberg_bulk_rejects(IcebergTable *table, const Batch *batch, Error *err)
     pthread_mutex_unlock(&table->sink->lock);
 
     Batch *rows = reject_rows(table->sink->rejects->base.schema, batch, POSITION_NONE);
-    bool done = write_reject_file(table->sink->rejects, table, rows, err);
+    bool done = write_reject_file(table->sink->rejects, arena, rows, files, err);
 
     batch_free(rows);
     return done;

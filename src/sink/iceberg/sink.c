@@ -11,21 +11,6 @@
 
 static const int64_t HOUR_MS = 3600000;
 
-static StoreOptions
-store_options(const Config *config, Cancel *cancel)
-{
-    return (StoreOptions){
-        .endpoint = config->s3_endpoint,
-        .region = config->s3_region,
-        .path_style = config->s3_path_style,
-        .access_key_id = config->s3_access_key_id,
-        .secret_access_key = config->s3_secret_access_key,
-        .session_token = config->s3_session_token,
-        .ca_file = config->s3_ca_file,
-        .cancel = cancel,
-    };
-}
-
 static void
 sink_done(Sink *base)
 {
@@ -39,6 +24,7 @@ sink_done(Sink *base)
     catalog_close(sink->catalog);
     store_close(sink->store);
     pthread_mutex_destroy(&sink->lock);
+    pthread_mutex_destroy(&sink->large);
     arena_free(sink->arena);
     free(sink);
 }
@@ -47,8 +33,9 @@ static bool
 open_parts(IcebergSink *sink, Error *err)
 {
     StoreOptions store = store_options(sink->config, sink->cancel);
-    /* a guard, not the budget: that is kept by the size of batches and row groups */
-    DuckOptions duck = {.memory_bytes_max = 4 * sink->config->memory, .threads = 1};
+    /* The budget is kept by the size of batches and row groups. A limit here could only refuse a
+     * value that is larger than it, so it is DuckDB's own: most of the machine's memory. */
+    DuckOptions duck = {.threads = 1};
 
     TRY(store_open(sink->config->warehouse, &store, &sink->store, err));
     TRY(catalog_open(sink->config->catalog_type, sink->store, &sink->catalog, err));
@@ -74,6 +61,7 @@ open_sink(const SinkOptions *options, Sink **out_sink, Error *err)
         .metadata_log_max = 100,
     };
     pthread_mutex_init(&sink->lock, NULL);
+    pthread_mutex_init(&sink->large, NULL);
     random_uuid(sink->run_id);
     if (!open_parts(sink, err)) {
         sink_done(&sink->base);

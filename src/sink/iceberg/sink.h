@@ -3,7 +3,8 @@
  *   sink.c      open, attach, state object
  *   load.c      what the lake has of a table: metadata, live files, deletes, key index
  *   shape.c     its columns, and how they follow the source's
- *   write.c     a batch -> patches, deletes by position, a data file
+ *   write.c     a batch -> deletes by position, a data file
+ *   patch.c     the values of a batch that were not sent, read back from the lake
  *   commit.c    the one atomic step, and what to do when it is contested or its outcome unknown
  *   manifests.c the manifests of the next snapshot
  *   bulk.c      the initial copy, on several threads
@@ -46,7 +47,8 @@ typedef struct IcebergSink {
     Catalog *catalog;
     Duck *duck;
     Retention retention;
-    pthread_mutex_t lock; /* pending files and key indexes of all tables, for bulk loads */
+    pthread_mutex_t lock;  /* pending files and key indexes of all tables, for bulk loads */
+    pthread_mutex_t large; /* a bulk load that writes a large batch: one at a time. Before lock */
     size_t table_count;
     IcebergTable **tables;
     IcebergTable *rejects; /* NULL until the first reject */
@@ -181,6 +183,25 @@ void iceberg_track_numerics(IcebergTable *table, const Batch *batch);
 /* The columns of a position delete file: file_path and pos with their reserved ids. */
 extern const Field position_delete_fields[2];
 
+/* Look keys up; an index that turns out to be damaged forgets the files concerned, gets their keys
+ * again from the data files, and is asked once more. */
+bool iceberg_look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out_hits,
+                     Error *err) WARN_UNUSED;
+
+/* patch.c */
+
+/* Where the batch's patches are in the lake, one opaque item each into *out_places; none when
+ * there are none. ERR_INPUT: the lake does not have a row. */
+bool iceberg_find_patches(IcebergTable *table, const Batch *batch, Buf *out_places,
+                          Error *err) WARN_UNUSED;
+/* The live rows of the batch with their patches, some at a time: starts with a RowSource. The batch
+ * is only read. */
+typedef struct PatchedRows PatchedRows;
+
+PatchedRows *iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *places);
+void iceberg_patched_free(PatchedRows **patched); /* NULL is fine */
+#define AUTO_PATCHED __attribute__((cleanup(iceberg_patched_free)))
+
 /* manifests.c */
 typedef struct NextSnapshot {
     Snapshot snapshot;
@@ -212,9 +233,10 @@ bool iceberg_bulk_commit(Sink *sink, SinkTable *table, Position position, Error 
 bool iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err) WARN_UNUSED;
 bool iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time_us,
                             Error *err) WARN_UNUSED;
-/* Those of a batch of the initial copy, on any thread; they wait in table->bulk_rejects until
- * iceberg_rejects_adopt() commits them. */
-bool iceberg_bulk_rejects(IcebergTable *table, const Batch *batch, Error *err) WARN_UNUSED;
+/* Those of a batch of the initial copy, on any thread: a DataFile in `arena`, added to *files. When
+ * its load is complete it waits in table->bulk_rejects until iceberg_rejects_adopt() commits it. */
+bool iceberg_bulk_rejects(IcebergTable *table, Arena *arena, const Batch *batch, Buf *files,
+                          Error *err) WARN_UNUSED;
 bool iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err) WARN_UNUSED;
 /* Table properties of the rejects table: how far the rejects of each source table are recorded. */
 PropertyList iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const PropertyList *base,

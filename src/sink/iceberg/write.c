@@ -1,24 +1,25 @@
 /* write.c - a batch becomes deletes by position and a data file that no snapshot names yet.
  *
- * Order matters: unchanged TOAST values are read from the lake before anything is deleted there;
- * nothing in the table changes before the data file is durable, so a failed write can be repeated.
- */
+ * Order matters: unchanged TOAST values are read from the lake, while the file is written, before
+ * anything is deleted there; nothing in the table changes before the data file is durable, so a
+ * failed write can be repeated. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "batch/fold.h"
 #include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
 
 enum {
-    ROW_GROUP_BYTES_MAX = 64 << 20,
+    ROW_GROUP_BYTES_MAX = 32 << 20,
     ROW_GROUP_ROWS_MAX = 122880,
     ROW_GROUP_ROWS_MIN = 2048,
-    PATCHED_BYTES_MAX = 8 << 20
+    WIDE_ROW_BYTES = 4096,
 };
 
 /* --- files ----------------------------------------------------------------------------------- */
@@ -73,7 +74,7 @@ publish_file(IcebergTable *table, Arena *arena, const char *key, const char *pat
     /* remote: the local copy becomes the cache's, for unchanged values and queries */
     const char *cached = iceberg_cache_path(sink, arena, key);
 
-    TRY(iceberg_make_folders(arena, cached, err));
+    TRY(folder_make_above(cached, 0700, err));
     if (rename(path, cached) != 0)
         unlink(path);
     return true;
@@ -81,14 +82,18 @@ publish_file(IcebergTable *table, Arena *arena, const char *key, const char *pat
 
 /* Row groups are what the writer holds in memory, so their size follows the budget, too. */
 static int64_t
-row_group_rows(const FileWrite *write)
+row_group_bytes(const FileWrite *write)
 {
     int64_t bytes = write->row_group_bytes;
-    int64_t rows;
 
-    if (bytes == 0 || bytes > ROW_GROUP_BYTES_MAX)
-        bytes = ROW_GROUP_BYTES_MAX;
-    rows = write->row_bytes == 0 ? ROW_GROUP_ROWS_MAX : bytes / (int64_t) write->row_bytes;
+    return bytes == 0 || bytes > ROW_GROUP_BYTES_MAX ? ROW_GROUP_BYTES_MAX : bytes;
+}
+
+static int64_t
+row_group_rows(const FileWrite *write)
+{
+    int64_t bytes = row_group_bytes(write);
+    int64_t rows = write->row_bytes == 0 ? ROW_GROUP_ROWS_MAX : bytes / (int64_t) write->row_bytes;
     if (rows > ROW_GROUP_ROWS_MAX)
         return ROW_GROUP_ROWS_MAX;
     return rows < ROW_GROUP_ROWS_MIN ? ROW_GROUP_ROWS_MIN
@@ -161,10 +166,11 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
         .field_count = write->field_count,
         .rows = &metered.source,
         .row_group_rows = row_group_rows(write),
+        .row_group_bytes = row_group_bytes(write),
     };
     ParquetFile parquet;
     DataFile file = {.content = write->content};
-    bool done = iceberg_make_folders(arena, path, err) &&
+    bool done = folder_make_above(path, local != NULL ? 0777 : 0700, err) &&
                 duck_write_parquet(sink->duck, arena, &parquet_write, &parquet, err);
 
     if (done && parquet.rows > 0) {
@@ -232,29 +238,10 @@ iceberg_track_numerics(IcebergTable *table, const Batch *batch)
     }
 }
 
-/* --- unchanged TOAST values ------------------------------------------------------------------ */
+/* --- deletes --------------------------------------------------------------------------------- */
 
-typedef struct PatchPlace {
-    int file; /* ordinal in the index */
-    uint32_t row;
-    size_t patch;
-} PatchPlace;
-
-static int
-by_place(const void *a, const void *b)
-{
-    const PatchPlace *x = a;
-    const PatchPlace *y = b;
-
-    if (x->file != y->file)
-        return x->file < y->file ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
-/* Look keys up; an index that turns out to be damaged forgets the files concerned, gets their keys
- * again from the data files, and is asked once more. */
-static bool
-look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out_hits, Error *err)
+bool
+iceberg_look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out_hits, Error *err)
 {
     if (index_lookup(table->index, keys, count, out_hits, err))
         return true;
@@ -266,126 +253,6 @@ look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out_hits, E
     TRY(iceberg_sync_index(table, err));
     return index_lookup(table->index, keys, count, out_hits, err);
 }
-
-/* The newest live place of each key; .file is -1 where there is none. */
-static bool
-find_live(IcebergTable *table, const Hash128 *keys, size_t count, IndexHit *out_hits, Error *err)
-{
-    AUTO_BUF Buf hits = {0};
-
-    for (size_t i = 0; i < count; i++)
-        out_hits[i] = (IndexHit){.probe = i, .file = -1};
-    TRY(look_up(table, keys, count, &hits, err));
-    for (size_t i = 0; i < BUF_COUNT(&hits, IndexHit); i++) {
-        IndexHit hit = BUF_AT(&hits, IndexHit, i);
-
-        if (out_hits[hit.probe].file < 0 &&
-            !deletes_contains(table->deletes, index_file_name(table->index, hit.file), hit.row))
-            out_hits[hit.probe] = hit;
-    }
-    return true;
-}
-
-/* Read the rows of places[from..to) (one file) and put their values into the batch. */
-static bool
-patch_from_file(IcebergTable *table, Batch *batch, const PatchPlace *places, size_t count,
-                Error *err)
-{
-    AUTO_ARENA Arena *arena = arena_new();
-    const Patch *patches = (const Patch *) (const void *) batch->patches.ptr;
-    const TableSchema *schema = table->base.schema; /* with the lake's field ids */
-    int *slot = ARENA_ARRAY(arena, int, (size_t) schema->column_count); /* column -> field + 1 */
-    Field *fields = ARENA_ARRAY(arena, Field, (size_t) schema->column_count);
-    int64_t *rows = ARENA_ARRAY(arena, int64_t, count);
-    ParquetPick pick = {.fields = fields, .row_numbers = rows};
-
-    for (size_t i = 0; i < count; i++) {
-        int column = patches[places[i].patch].column;
-
-        if (pick.row_count == 0 || rows[pick.row_count - 1] != places[i].row)
-            rows[pick.row_count++] = places[i].row;
-        if (slot[column] == 0) {
-            fields[pick.field_count++] = schema->columns[column].field;
-            slot[column] = pick.field_count;
-        }
-    }
-    TRY(iceberg_local_file(table, arena, index_file_name(table->index, places[0].file), &pick.path,
-                           err));
-
-    Column *values = ARENA_ARRAY(arena, Column, (size_t) pick.field_count);
-    size_t at = 0;
-
-    for (int f = 0; f < pick.field_count; f++)
-        column_init(&values[f], fields[f].type);
-
-    bool read = duck_pick_parquet(table->sink->duck, &pick, values, err);
-    size_t bytes = 0;
-
-    for (int f = 0; f < pick.field_count; f++)
-        bytes += column_memory(&values[f]);
-    if (read)
-        atomic_store(&table->base.patch_bytes, (long long) (bytes / count) + 1);
-
-    for (size_t i = 0; i < count && read; i++) {
-        const Patch *patch = &patches[places[i].patch];
-
-        while (rows[at] != places[i].row)
-            at++;
-        column_set_copy(&batch->columns[patch->column], patch->row,
-                        &values[slot[patch->column] - 1], at);
-    }
-    for (int f = 0; f < pick.field_count; f++)
-        column_done(&values[f]);
-    return read;
-}
-
-/* Values are held twice while they are read: as they come, and in the batch. */
-static size_t
-patches_at_once(IcebergTable *table)
-{
-    long long bytes = atomic_load(&table->base.patch_bytes);
-
-    return PATCHED_BYTES_MAX / (size_t) (bytes == 0 ? PATCH_BYTES_UNKNOWN : bytes) + 1;
-}
-
-static bool
-resolve_patches(IcebergTable *table, Batch *batch, Error *err)
-{
-    size_t count = BUF_COUNT(&batch->patches, Patch);
-
-    if (count == 0)
-        return true;
-
-    AUTO_ARENA Arena *arena = arena_new();
-    Hash128 *keys = ARENA_ARRAY(arena, Hash128, count);
-    IndexHit *hits = ARENA_ARRAY(arena, IndexHit, count);
-    PatchPlace *places = ARENA_ARRAY(arena, PatchPlace, count);
-
-    for (size_t i = 0; i < count; i++)
-        keys[i] = BUF_AT(&batch->patches, Patch, i).source;
-    TRY(find_live(table, keys, count, hits, err));
-    for (size_t i = 0; i < count; i++) {
-        const Patch *patch = &BUF_AT(&batch->patches, Patch, i);
-
-        if (hits[i].file < 0)
-            return FAIL(err, ERR_INPUT,
-                        "an update left column %.*s unchanged, but the lake does not have its "
-                        "row\n" HINT_COPY_AGAIN,
-                        STR_ARG(batch->schema->columns[patch->column].field.name));
-        places[i] = (PatchPlace){.file = hits[i].file, .row = hits[i].row, .patch = i};
-    }
-    qsort(places, count, sizeof *places, by_place);
-    for (size_t from = 0, to; from < count; from = to) {
-        size_t most = from + patches_at_once(table);
-
-        for (to = from + 1; to < count && to < most && places[to].file == places[from].file;)
-            to++;
-        TRY(patch_from_file(table, batch, &places[from], to - from, err));
-    }
-    return true;
-}
-
-/* --- deletes --------------------------------------------------------------------------------- */
 
 typedef struct DeletedRow {
     int file;
@@ -432,7 +299,7 @@ find_deleted_rows(IcebergTable *table, const Batch *batch, Buf *out, Error *err)
             keys[distinct++] = keys[i];
         wanted[distinct - 1]++;
     }
-    TRY(look_up(table, keys, distinct, &hits, err));
+    TRY(iceberg_look_up(table, keys, distinct, &hits, err));
     for (size_t i = 0; i < BUF_COUNT(&hits, IndexHit); i++) {
         IndexHit hit = BUF_AT(&hits, IndexHit, i);
         DeletedRow row = {.file = hit.file, .row = hit.row};
@@ -537,11 +404,20 @@ batch_row_bytes(const Batch *batch)
     return batch->rows == 0 ? 0 : bytes / batch->rows;
 }
 
+/* Beside the writer's row group, which it holds about three times, there are two batches. Wide
+ * rows make row groups of few rows anyway. */
+static int64_t
+stream_row_group_bytes(const IcebergTable *table, const Batch *batch)
+{
+    return table->sink->config->memory / (batch_row_bytes(batch) < WIDE_ROW_BYTES ? 8 : 16);
+}
+
 bool
 iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
 {
     IcebergTable *table = (IcebergTable *) (void *) sink_table;
     AUTO_BUF Buf deleted = {0};
+    AUTO_BUF Buf places = {0};
     DataFile file = {0};
 
     assert(table->sink == (IcebergSink *) (void *) sink);
@@ -551,18 +427,20 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
     if (batch->truncated)
         apply_truncate(table);
     if (table->index != NULL) {
-        TRY(resolve_patches(table, batch, err));
+        TRY(iceberg_find_patches(table, batch, &places, err));
         TRY(find_deleted_rows(table, batch, &deleted, err));
     }
     if (batch->live_rows > 0) {
         BatchSource source = {.source = {.next = next_batch}, .batch = batch};
+        AUTO_PATCHED PatchedRows *patched =
+            places.len == 0 ? NULL : iceberg_patched_rows(table, batch, &places);
         FileWrite write = {
             .key = iceberg_data_key(table, table->pending.arena, "data"),
             .fields = iceberg_table_fields(table, table->pending.arena),
             .field_count = table->base.schema->column_count,
-            .rows = &source.source,
+            .rows = patched != NULL ? (RowSource *) (void *) patched : &source.source,
             .row_bytes = batch_row_bytes(batch),
-            .row_group_bytes = table->sink->config->memory / 8,
+            .row_group_bytes = stream_row_group_bytes(table, batch),
             .content = CONTENT_DATA,
         };
 

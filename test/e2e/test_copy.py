@@ -1,0 +1,114 @@
+"""The initial copy, disturbed: connections cut, tables changed, a store away."""
+import time
+
+import pytest
+
+from lib.env import wait_for
+from lib.lake import Lake
+from lib.oracle import compare
+from lib.storage import SeaweedFS, Storage
+from lib.walberg import Walberg
+
+# Four ranges of 32 MB, the smallest there are.
+WIDE = ("create table {0} (id int primary key, body text)",
+        "alter table {0} alter body set storage plain",
+        "insert into {0} select n, repeat(md5(n::text), 60) from generate_series(1, 60000) n",
+        "vacuum analyze {0}")
+COPYING = "select pid from pg_stat_activity where application_name = 'walberg copy'" \
+    " and datname = current_database() and query like 'COPY%' and state = 'active'"
+
+
+def create(database, *tables):
+    for table in tables:
+        database.execute(*(sql.format(table) for sql in WIDE))
+
+
+def copying(database):
+    """The server processes of workers in the middle of a task."""
+    return wait_for("a worker", lambda: database.rows(COPYING), 30, pause=0.01)
+
+
+def snapshots_opened(walberg):
+    return walberg.log().count("copying tables=")
+
+
+def test_lost_worker_connection_repeats_its_task_only(database, walberg, lake):
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    copying(database)
+    database.execute(COPYING.replace("select pid", "select pg_terminate_backend(pid)"))
+    walberg.wait_for_log("a part of the copy is repeated")
+    database.execute("update t set body = 'new' where id % 1000 = 1")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])
+    assert snapshots_opened(walberg) == 1
+
+
+def test_lost_snapshot_begins_again(database, walberg, lake):
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    copying(database)
+    database.execute("select pg_terminate_backend(pid) from pg_stat_activity"
+                     " where application_name like 'walberg%' and datname = current_database()")
+    walberg.wait_for_log("the copy was interrupted")
+    database.execute("update t set body = 'new' where id % 1000 = 1")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])
+
+
+@pytest.mark.parametrize("change", ["truncate b", "vacuum full b",
+                                    "alter table b alter id type bigint"])
+def test_table_that_is_rewritten_is_copied_again_alone(change, database, walberg, lake):
+    """The snapshot would see it empty. Its first task begins when that of the other is done."""
+    create(database, "a", "b")
+    walberg.start(copy__workers=1)
+    copying(database)
+    database.execute(change, "insert into b values (-1, 'later')")
+    walberg.wait_for_log("a table is copied again.*table=public.b")
+    database.execute("delete from a where id % 2 = 0")
+    walberg.wait_caught_up()
+    compare(database, lake, ["a", "b"])
+    assert walberg.log().count("copied table=public.a") == 1
+
+
+def test_store_that_is_away_in_the_middle(database, tmp_path):
+    server = SeaweedFS()
+    walberg = Walberg(database, Storage("s3://away/w", server), tmp_path)
+    try:
+        create(database, "t")
+        walberg.start(copy__workers=2)
+        copying(database)
+        server.stop()
+        walberg.wait_for_log("a part of the copy is repeated", 120)
+        time.sleep(5)
+        server.start()
+        walberg.wait_caught_up()
+        compare(database, Lake(walberg.storage), ["t"])
+        assert snapshots_opened(walberg) == 1
+    finally:
+        walberg.kill()
+        server.remove()
+
+
+@pytest.mark.parametrize("rows", [8192, 16384])
+def test_last_batch_is_full(rows, database, walberg, lake):
+    """The number of rows is a multiple of a batch's, so that an empty one follows."""
+    database.execute("create table t (id int primary key)",
+                     f"insert into t select n from generate_series(1, {rows}) n")
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
+def test_values_of_many_megabytes(database, walberg, lake):
+    """Copied, streamed, and left alone by an update; each much wider than the one before."""
+    database.execute("create table t (id int primary key, n int, body text)",
+                     "alter table t alter body set storage external",
+                     "insert into t select n, 0, repeat(md5(n::text), (4 ^ n)::int)"
+                     " from generate_series(1, 9) n")
+    walberg.once(memory="64MB")
+    database.execute("update t set n = 1", "insert into t select n + 10, 0, body || body"
+                     " from t n(id2, n, body) where id2 > 5".replace("n + 10", "id2 + 10"))
+    walberg.once(memory="64MB")
+    database.execute("update t set n = n + 1 where id <> 3")
+    walberg.once(memory="64MB")
+    compare(database, lake, ["t"])
