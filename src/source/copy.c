@@ -213,6 +213,16 @@ copy_task_check(PgConn *conn, Arena *arena, const CopyTask *task, Error *err)
     return true;
 }
 
+/* It was renamed, moved or dropped, or lost a column, since the catalog was read: that has to be
+ * read again. SQLSTATE undefined_table, undefined_column, invalid_schema_name. */
+static bool
+is_out_of_date(PgConn *conn)
+{
+    const char *state = pg_sqlstate(conn);
+
+    return strcmp(state, "42P01") == 0 || strcmp(state, "42703") == 0 || strcmp(state, "3F000") == 0;
+}
+
 struct CopyReader {
     Arena *arena;
     PgConn *conn;
@@ -243,6 +253,8 @@ copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyRea
     if (!FAULT("source.copy.task", err) || !copy_task_check(conn, arena, task, err) ||
         !pg_copy_start(conn, copy_task_sql(arena, task), err)) {
         arena_free(arena);
+        if (err->kind == ERR_INPUT && is_out_of_date(conn))
+            err->kind = ERR_CONFLICT;
         return WRAP(err, "copy %s", task->table->qualified);
     }
     *out_reader = reader;

@@ -71,6 +71,20 @@ def test_table_that_is_rewritten_is_copied_again_alone(change, database, walberg
     assert walberg.log().count("copied table=public.a") == 1
 
 
+def test_table_that_is_renamed_before_its_turn(database, walberg, lake):
+    create(database, "a", "b")
+    walberg.start(copy__workers=1)
+    copying(database)
+    database.execute("alter table b rename to c", "alter table c rename body to text",
+                     "create view b as select * from c", "insert into c values (-1, 'later')")
+    walberg.wait_for_log("a table is copied again.*table=public.b")
+    walberg.wait_caught_up()
+    wait_for("b to stream", lambda: all(t["state"] == "streaming"
+                                        for t in walberg.status()["tables"]))
+    compare(database, lake, ["a", "b"])
+    assert walberg.log().count("copied table=public.a") == 1
+
+
 def test_store_that_is_away_in_the_middle(database, tmp_path):
     server = SeaweedFS()
     walberg = Walberg(database, Storage("s3://away/w", server), tmp_path)
