@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/connect.h"
+#include "iceberg/spec.h"
 #include "source/publication.h"
 #include "source/server.h"
 #include "source/slot.h"
@@ -320,9 +321,9 @@ key_text(Arena *arena, const TableSchema *schema)
     return arena_strdup(arena, buf_text(&text));
 }
 
-/* "key (id), 12 columns; as text: took interval, at timetz" */
+/* "key (id), 12 columns, in the lake by day(at); as text: took interval, at timetz" */
 static const char *
-table_text(Arena *arena, const SourceTable *table)
+table_text(Arena *arena, const SourceTable *table, const PartitionRule *partition)
 {
     AUTO_BUF Buf text = {0};
     const TableSchema *schema = table->schema;
@@ -333,6 +334,8 @@ table_text(Arena *arena, const SourceTable *table)
         buf_cstr(&text, ", replica identity full");
     if (table->leaf_count > 0)
         buf_printf(&text, ", %d partitions", table->leaf_count);
+    if (partition->count > 0)
+        buf_printf(&text, ", in the lake by %s", partition_rule_text(arena, partition).ptr);
     for (int i = 0; i < table->text_count; i++) {
         const SchemaColumn *column = &schema->columns[table->text_columns[i]];
 
@@ -347,6 +350,10 @@ static void
 check_table(const SourceCheck *check, const SourceTable *table)
 {
     const char *item = arena_printf(check->arena, "table %s", table->qualified);
+    TableRule rule =
+        config_table_rule(check->config, check->arena, table->schema_name, table->table_name);
+    PartitionSpec spec;
+    Error err = {0};
 
     if (table->excluded != NULL) {
         report_add(check->report, item, VERDICT_WARN, "will not arrive: %s", table->excluded);
@@ -357,7 +364,11 @@ check_table(const SourceCheck *check, const SourceTable *table)
     else if (table->warning != NULL)
         report_message(check->report, item, VERDICT_WARN, table->warning);
     if (table->problem == NULL && table->schema != NULL)
-        report_message(check->report, item, VERDICT_OK, table_text(check->arena, table));
+        report_message(check->report, item, VERDICT_OK,
+                       table_text(check->arena, table, &rule.partition));
+    if (table->schema != NULL &&
+        !partition_spec_resolve(check->arena, &rule.partition, table->schema, &spec, &err))
+        report_message(check->report, item, VERDICT_FAIL, err.msg);
     if (table->kind == 'p') {
         report_add(check->report, item, VERDICT_WARN,
                    "TRUNCATE, DROP or DETACH of a single partition, and the rows of one that is "

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "model/transform.h"
 
 #include <stdint.h>
 
@@ -16,11 +17,20 @@ typedef struct StrList {
     Str *items;
 } StrList;
 
+/* tables.<pattern>.partition: how the lake table is partitioned. */
+typedef struct PartitionRule {
+    size_t count;
+    PartitionTerm *terms;
+    const char *place; /* "walberg.yaml:7:30: tables.public.orders.partition", for messages; NULL:
+                          not set */
+} PartitionRule;
+
 /* tables.<pattern>: what is set for the tables that match; later patterns win per option. */
 typedef struct TableRule {
     Str pattern;      /* "public.orders", "public.*" */
     const char *name; /* lake name, NULL: as in Postgres */
     StrList key;      /* column names, empty: the replica identity's */
+    PartitionRule partition;
 } TableRule;
 
 typedef struct Config {

@@ -1,6 +1,7 @@
 /* load.c - file, environment, --set and arguments, one after the other, into a Config. */
 #include "config/config.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "config/check.h"
@@ -28,22 +29,31 @@ loader_done(Loader *loader)
     buf_done(&loader->rules);
 }
 
-/* Put the place in front of a message about a value. */
-static bool
-wrap_place(const Loader *loader, const YamlNode *at, const char *key, Error *err)
+/* Where a value was written, as messages begin with it. */
+static const char *
+place_text(const Loader *loader, const YamlNode *at, const char *key)
 {
     if (at != NULL && at->key != NULL && yaml_is_empty(at))
         at = at->key; /* nothing stands where the value should be */
     switch (loader->layer) {
     case LAYER_FILE:
-        return WRAP(err, "%s:%d:%d: %s", loader->origin, at->line, at->column, key);
+        assert(at != NULL); /* all that a file says has a place */
+        return arena_printf(loader->arena, "%s:%d:%d: %s", loader->origin, at->line, at->column,
+                            key);
     case LAYER_SET:
-        return WRAP(err, "--set %s", key);
+        return arena_printf(loader->arena, "--set %s", key);
     case LAYER_ENVIRONMENT:
     case LAYER_ARGUMENT:
         break;
     }
-    return WRAP(err, "%s", loader->origin);
+    return arena_strdup(loader->arena, loader->origin);
+}
+
+/* Put the place in front of a message about a value. */
+static bool
+wrap_place(const Loader *loader, const YamlNode *at, const char *key, Error *err)
+{
+    return WRAP(err, "%s", place_text(loader, at, key));
 }
 
 /* --- what is not known ----------------------------------------------------------------------- */
@@ -96,6 +106,25 @@ set_table_name(Arena *arena, TableRule *rule, const YamlNode *value, Error *err)
 }
 
 static bool
+set_partition(Loader *loader, PartitionRule *rule, const YamlNode *value, const char *key,
+              Error *err)
+{
+    const YamlNode *item = value->kind == YAML_LIST ? value->first : value;
+    PartitionRule parsed = {.place = place_text(loader, value, key)};
+    StrList texts;
+
+    if (!setting_list(loader->arena, value, &texts, err))
+        return wrap_place(loader, value, key, err);
+    parsed.terms = ARENA_ARRAY(loader->arena, PartitionTerm, texts.count + 1);
+    for (; parsed.count < texts.count; item = item->next, parsed.count++)
+        if (!partition_term_parse(loader->arena, texts.items[parsed.count],
+                                  &parsed.terms[parsed.count], err))
+            return wrap_place(loader, item, key, err);
+    *rule = parsed;
+    return true;
+}
+
+static bool
 set_table_option(Loader *loader, TableRule *rule, Str option, const YamlNode *value, Error *err)
 {
     const char *key =
@@ -109,12 +138,14 @@ set_table_option(Loader *loader, TableRule *rule, Str option, const YamlNode *va
     if (str_eqc(option, "key"))
         return setting_list(loader->arena, value, &rule->key, err) ||
                wrap_place(loader, value, key, err);
+    if (str_eqc(option, "partition"))
+        return set_partition(loader, &rule->partition, value, key, err);
 
     const TableOption *near = table_option_nearest(option);
 
     return fail_unknown(loader, value->key == NULL ? value : value->key, key,
                         near == NULL
-                            ? "the settings of a table are name and key"
+                            ? "the settings of a table are name, key and partition"
                             : arena_printf(loader->arena, "did you mean \"%s\"?", near->name),
                         err);
 }
@@ -144,7 +175,7 @@ apply_tables(Loader *loader, const YamlNode *tables, Error *err)
 
         TRY(new_rule(loader, entry->key->text, entry->key, &rule, err));
         if (entry->kind != YAML_MAP && !yaml_is_empty(entry) && !yaml_is_null(entry)) {
-            (void) FAIL(err, ERR_INPUT, "wants a mapping of name and key");
+            (void) FAIL(err, ERR_INPUT, "wants a mapping of name, key and partition");
             return wrap_place(loader, entry,
                               arena_printf(loader->arena, "tables.%s", rule.pattern.ptr), err);
         }

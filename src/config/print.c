@@ -233,7 +233,6 @@ config_print_yaml(Buf *out)
     buf_cstr(out, "#  public.orders:\n");
     for (size_t i = 0; i < TABLE_OPTION_COUNT; i++) {
         wrap_text(out, "#    # ", table_options[i].doc);
-        buf_printf(out, "#    %s: %s\n", table_options[i].name,
-                   strcmp(table_options[i].type, "list") == 0 ? "[id]" : "orders");
+        buf_printf(out, "#    %s: %s\n", table_options[i].name, table_options[i].example);
     }
 }

@@ -125,6 +125,8 @@ config_table_rule(const Config *config, Arena *arena, Str schema, Str table)
             merged.name = rule->name;
         if (rule->key.count > 0)
             merged.key = rule->key;
+        if (rule->partition.place != NULL)
+            merged.partition = rule->partition;
     }
     return merged;
 }

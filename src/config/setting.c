@@ -16,10 +16,14 @@ const Setting settings[SETTING_COUNT] = {
 #undef OPTION
 
 const TableOption table_options[TABLE_OPTION_COUNT] = {
-    {"name", "text", "name of the table in the lake; default: as in Postgres"},
-    {"key", "list",
+    {"name", "text", "orders", "name of the table in the lake; default: as in Postgres"},
+    {"key", "list", "[id]",
      "columns that identify a row, for a table whose replica identity does not say; default: the "
      "columns of the replica identity"},
+    {"partition", "list", "[\"day(created_at)\", \"bucket[16](id)\"]",
+     "partitions of the table in the lake: columns, or identity, bucket[N], truncate[N], year, "
+     "month, "
+     "day, hour or void of a column. When it changes, new files have the new partitions"},
 };
 
 const Setting *

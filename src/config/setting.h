@@ -30,6 +30,7 @@ typedef struct Setting {
 typedef struct TableOption {
     const char *name;
     const char *type; /* for the documentation */
+    const char *example;
     const char *doc;
 } TableOption;
 
@@ -43,7 +44,7 @@ enum {
 
 #undef OPTION
 
-enum { TABLE_OPTION_COUNT = 2 };
+enum { TABLE_OPTION_COUNT = 3 };
 
 extern const Setting settings[SETTING_COUNT];
 extern const TableOption table_options[TABLE_OPTION_COUNT];

@@ -227,7 +227,7 @@ emit_strings(duckdb_string_t *out, const Column *column, Rows rows)
 
     for (size_t i = 0; i < rows.count; i++) {
         Span span = spans[rows_at(rows, i)];
-        char *bytes = column->bytes.ptr + span.offset;
+        char *bytes = span.length == 0 ? NULL : column->bytes.ptr + span.offset;
         duckdb_string_t string;
 
         assert(span.length <= UINT32_MAX);

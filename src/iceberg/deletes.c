@@ -42,6 +42,12 @@ deletes_free(Deletes *deletes)
     free(deletes);
 }
 
+void
+deletes_freep(Deletes **deletes)
+{
+    deletes_free(*deletes);
+}
+
 /* NOLINTBEGIN(readability-function-size): the macros of uthash nest */
 static FileDeletes *
 find_file(const Deletes *deletes, Str path)

@@ -15,7 +15,8 @@
 typedef struct Deletes Deletes;
 
 Deletes *deletes_new(void);
-void deletes_free(Deletes *deletes); /* NULL is fine */
+void deletes_free(Deletes *deletes);   /* NULL is fine */
+void deletes_freep(Deletes **deletes); /* for AUTO() */
 
 /* False when it was deleted already. */
 bool deletes_add(Deletes *deletes, Str data_file, uint32_t row);

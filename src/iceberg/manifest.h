@@ -37,6 +37,7 @@ typedef struct DataFile {
     FileContent content;
     Str path;      /* full URI */
     Str format;    /* "PARQUET" */
+    int spec_id;   /* of the manifest that has it */
     Str partition; /* the tuple, packed as iceberg/partition.h says; empty for unpartitioned */
     int64_t record_count;
     int64_t file_bytes;

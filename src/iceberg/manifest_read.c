@@ -373,6 +373,7 @@ read_entries(Arena *arena, OcfReader *reader, const ManifestFile *file, Buf *out
         OcfInput *in = NULL;
 
         entry.file = (DataFile){
+            .spec_id = file->spec_id,
             .record_count = -1,
             .file_bytes = -1,
             .sort_order_id = -1,

@@ -1,4 +1,5 @@
 #include "iceberg/metadata.h"
+#include "iceberg/spec.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,6 +28,12 @@ metadata_create(Arena *arena, const TableCreate *create)
                     "\"sort-orders\":[{\"order-id\":0,\"fields\":[]}]}"),
     };
     metadata->schemas[0] = *create->schema;
+    if (create->spec != NULL && create->spec->field_count > 0) {
+        *metadata = *metadata_set_spec(arena, metadata, create->spec);
+        metadata->spec_count = 1; /* the first spec, not one after an empty one */
+        metadata->specs[0] = metadata->specs[1];
+        metadata->specs[0].spec_id = metadata->default_spec_id = 0;
+    }
     for (size_t i = 0; i < create->properties.count; i++)
         metadata->properties =
             property_set(arena, &metadata->properties, create->properties.items[i].key,

@@ -103,11 +103,12 @@ typedef struct TableCreate {
     const char *uuid;
     const char *location;
     const IcebergSchema *schema;
+    const PartitionSpec *spec; /* fields without ids; NULL: unpartitioned */
     int64_t now_ms;
     PropertyList properties;
 } TableCreate;
 
-/* A new, empty, unpartitioned v2 table. */
+/* A new, empty v2 table. */
 TableMetadata *metadata_create(Arena *arena, const TableCreate *create);
 
 const IcebergSchema *metadata_current_schema(const TableMetadata *metadata);

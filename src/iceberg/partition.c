@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <math.h>
 
-#define VALUE_NULL UINT32_MAX
-
 /* --- Types --------------------------------------------------------------------------------- */
 
 typedef struct ResultName {
@@ -131,9 +129,9 @@ partition_pack(Arena *arena, const Str *values, int count)
     AUTO_BUF Buf out = {0};
 
     for (int i = 0; i < count; i++) {
-        assert(values[i].len < VALUE_NULL);
+        assert(values[i].len < PARTITION_NULL);
         store_le32(buf_push(&out, 4),
-                   values[i].ptr == NULL ? VALUE_NULL : (uint32_t) values[i].len);
+                   values[i].ptr == NULL ? PARTITION_NULL : (uint32_t) values[i].len);
         buf_str(&out, values[i]);
     }
     return arena_str(arena, buf_view(&out));
@@ -150,7 +148,7 @@ partition_unpack(Str packed, Str *out_values, int count)
 
         packed = (Str){.ptr = packed.ptr + 4, .len = packed.len - 4};
         out_values[i] = STR_NULL;
-        if (size == VALUE_NULL)
+        if (size == PARTITION_NULL)
             continue;
         if (size > packed.len)
             return false;
@@ -242,6 +240,45 @@ put_widened(Buf *out, Str value, size_t size)
     for (size_t i = value.len; i < size; i++)
         buf_byte(out, sign);
     buf_str(out, value);
+}
+
+static bool
+is_narrow(const ResultType *type, Str value)
+{
+    return value.len == 4 && (type->kind == RESULT_LONG || type->kind == RESULT_DOUBLE);
+}
+
+static Str
+widen_value(Arena *arena, const ResultType *type, Str value)
+{
+    double real;
+    char bytes[8];
+
+    if (type->kind == RESULT_LONG) {
+        store_le64(bytes, (uint64_t) load_int(value));
+    } else {
+        real = load_real(value);
+        memcpy(bytes, &real, sizeof real);
+    }
+    return arena_str(arena, (Str){.ptr = bytes, .len = sizeof bytes});
+}
+
+Str
+partition_widen(Arena *arena, const ResultType *types, int count, Str tuple)
+{
+    AUTO_ARENA Arena *scratch = arena_new();
+    Str *values = ARENA_ARRAY(scratch, Str, (size_t) count);
+    bool narrow = false;
+
+    if (!partition_unpack(tuple, values, count))
+        return tuple;
+    for (int i = 0; i < count; i++) {
+        if (values[i].ptr == NULL || !is_narrow(&types[i], values[i]))
+            continue;
+        values[i] = widen_value(scratch, &types[i], values[i]);
+        narrow = true;
+    }
+    return narrow ? partition_pack(arena, values, count) : tuple;
 }
 
 void

@@ -14,6 +14,9 @@
 #include "avro/ocf.h"
 #include "iceberg/metadata.h"
 
+/* Length of a null value in a packed tuple. */
+#define PARTITION_NULL UINT32_MAX
+
 /* What a transform gives. */
 typedef enum ResultKind {
     RESULT_BOOLEAN,
@@ -51,6 +54,10 @@ bool partition_result_types(Arena *arena, const IcebergSchema *schema, const Par
 Str partition_pack(Arena *arena, const Str *values, int count);
 /* False when it does not hold exactly `count` values. */
 bool partition_unpack(Str packed, Str *out_values, int count);
+
+/* The tuple with the widths that its types have now: an int that became a long since it was written
+ * is the same partition. The tuple itself when nothing is to do, or when it is not of the spec. */
+Str partition_widen(Arena *arena, const ResultType *types, int count, Str tuple);
 
 /* --- To and from manifests ----------------------------------------------------------------- */
 

@@ -59,25 +59,31 @@ count_files(const DataFile *files, size_t count)
 /* --- Partitions ---------------------------------------------------------------------------- */
 
 static int
-compare_strs(const void *a, const void *b)
+compare_partitions(const void *a, const void *b)
 {
-    return str_cmp(*(const Str *) a, *(const Str *) b);
+    const DataFile *x = *(const DataFile *const *) a;
+    const DataFile *y = *(const DataFile *const *) b;
+
+    if (x->spec_id != y->spec_id)
+        return x->spec_id < y->spec_id ? -1 : 1;
+    return str_cmp(x->partition, y->partition);
 }
 
 static int64_t
 count_partitions(Arena *arena, const SnapshotDelta *delta)
 {
     size_t count = delta->added_count + delta->removed_count;
-    Str *tuples = ARENA_ARRAY(arena, Str, count);
+    const DataFile **files = ARENA_ARRAY(arena, const DataFile *, count);
     int64_t distinct = 0;
 
     for (size_t i = 0; i < delta->added_count; i++)
-        tuples[i] = delta->added[i].partition;
+        files[i] = &delta->added[i];
     for (size_t i = 0; i < delta->removed_count; i++)
-        tuples[delta->added_count + i] = delta->removed[i].partition;
-    qsort(tuples, count, sizeof tuples[0], compare_strs);
+        files[delta->added_count + i] = &delta->removed[i];
+    if (count > 0)
+        qsort((void *) files, count, sizeof(void *), compare_partitions);
     for (size_t i = 0; i < count; i++)
-        distinct += i == 0 || !str_eq(tuples[i], tuples[i - 1]);
+        distinct += i == 0 || compare_partitions(&files[i], &files[i - 1]) != 0;
     return distinct;
 }
 

@@ -81,7 +81,7 @@ reopen(Bench *bench)
 }
 
 static int
-setup(void **state)
+begin(void **state, const char *partition)
 {
     Bench *bench = xcalloc(1, sizeof *bench);
     Error err = {0};
@@ -95,15 +95,28 @@ setup(void **state)
         "pipeline=test",
         arena_printf(bench->arena, "state=%s/state", bench->folder),
         arena_printf(bench->arena, "sink.iceberg.warehouse=%s/lake", bench->folder),
+        arena_printf(bench->arena, "tables.*.*.partition=%s", partition),
     };
 
-    OK(config_load(bench->arena, &(ConfigLoad){.set_count = 3, .sets = sets}, &bench->config,
+    OK(config_load(bench->arena, &(ConfigLoad){.set_count = 4, .sets = sets}, &bench->config,
                    &err));
     OK(config_resolve(bench->config, bench->arena, "shop", &err));
     bench->schema = make_schema("t", KEY_COLUMNS);
     open_sink(bench);
     *state = bench;
     return 0;
+}
+
+static int
+setup(void **state)
+{
+    return begin(state, "[]");
+}
+
+static int
+setup_partitioned(void **state)
+{
+    return begin(state, "['bucket[4](id)', 'truncate[3](note)']");
 }
 
 static int
@@ -587,6 +600,66 @@ a_lost_answer_is_found_again(void **state)
     assert_true(table->position == 200);
 }
 
+/* What the table is partitioned by is part of its rows, so a row may move. */
+static void
+rows_move_between_partitions(void **state)
+{
+    static const char *const notes[] = {"copied", "one", "two", "one again"};
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+
+    copy_rows(bench, table, 40);
+    for (int round = 0; round < 4; round++) {
+        Batch *batch = batch_new(table->schema, true);
+
+        for (int id = 0; id < 36; id += round + 1)
+            apply(batch, OP_UPDATE, id, notes[round]);
+        apply(batch, OP_DELETE, 36 + round, "");
+        write_and_free(bench, table, batch);
+        commit(bench, table, (Position) 200 + (Position) round);
+        assert_int_equal(table->rows, 39 - round);
+        if (round % 2 == 1)
+            table = reopen(bench);
+        assert_int_equal(table->rows, 39 - round);
+    }
+}
+
+/* Files of the old spec stay, and their rows can go. */
+static void
+a_spec_that_changes_keeps_the_rows(void **state)
+{
+    static const char *const specs[] = {"[]", "[id]", "['truncate[1](note)', 'bucket[2](id)']"};
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+    Error err = {0};
+
+    copy_rows(bench, table, 30);
+    for (int round = 0; round < 3; round++) {
+        const char *sets[] = {
+            "pipeline=test",
+            arena_printf(bench->arena, "state=%s/state", bench->folder),
+            arena_printf(bench->arena, "sink.iceberg.warehouse=%s/lake", bench->folder),
+            arena_printf(bench->arena, "tables.*.*.partition=%s", specs[round]),
+        };
+
+        OK(config_load(bench->arena, &(ConfigLoad){.set_count = 4, .sets = sets}, &bench->config,
+                       &err));
+        OK(config_resolve(bench->config, bench->arena, "shop", &err));
+        table = reopen(bench);
+
+        Batch *batch = batch_new(table->schema, true);
+
+        apply(batch, OP_INSERT, 100 + round, "new");
+        apply(batch, OP_UPDATE, 3 * round, "changed");
+        apply(batch, OP_DELETE, 3 * round + 1, "");
+        write_and_free(bench, table, batch);
+        commit(bench, table, (Position) 200 + (Position) round);
+        assert_int_equal(table->rows, 30);
+    }
+    table = reopen(bench);
+    assert_int_equal(table->rows, 30);
+}
+
 /* Somebody took the newest version of a table away while we hold it. */
 static void
 a_table_that_went_back_is_not_used(void **state)
@@ -640,7 +713,12 @@ state_is_swapped_by_comparison(void **state)
     sink_close(other.sink);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* Everything of a table that is partitioned, too. */
+#define CASE(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, setup, teardown),                                        \
+    {                                                                                              \
+#name " (partitioned)", name, setup_partitioned, teardown, NULL                            \
+    }
 
 int
 main(void)
@@ -661,6 +739,8 @@ main(void)
         CASE(a_lost_answer_is_found_again),
         CASE(only_one_process_may_write),
         CASE(a_table_that_went_back_is_not_used),
+        CASE(rows_move_between_partitions),
+        CASE(a_spec_that_changes_keeps_the_rows),
         CASE(state_is_swapped_by_comparison),
     };
 

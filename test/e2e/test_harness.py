@@ -79,12 +79,12 @@ def test_spoiled_position_deletes_are_found(fault, table):
     assert [complaint for complaint in check_table(deleted) if fault in complaint]
 
 
-def rewrite_entry(table, change):
-    """Plant a fault in the only manifest entry."""
+def rewrite_entry(table, change, number=0):
+    """Plant a fault in the first entry of a manifest."""
     from lib.iceberg_check import Check
     check = Check(table)
     _, manifests = check.avro(table.snapshot["manifest-list"])
-    path = table.storage.key(manifests[0]["manifest_path"])
+    path = table.storage.key(manifests[number]["manifest_path"])
     with open(path, "rb") as file:
         reader = fastavro.reader(file)
         schema, header, entries = reader.writer_schema, reader.metadata, list(reader)
@@ -110,6 +110,37 @@ FAULTS = {
 def test_planted_fault_is_found(fault, table):
     rewrite_entry(table, FAULTS[fault])
     assert [complaint for complaint in check_table(table) if fault in complaint]
+
+
+@pytest.fixture
+def partitioned(tmp_path):
+    return foreign.write(Storage(tmp_path / "lake"), spec=foreign.PARTITIONED)
+
+
+def test_true_partitions_have_no_complaints(partitioned):
+    # A header without the optional keys, and summaries that PyIceberg makes as we would.
+    assert [c for c in check_table(partitioned) if "in the file's metadata" not in c] == []
+
+
+PARTITION_FAULTS = {
+    "identity of 8 in its rows": lambda e: e["data_file"]["partition"].update(at=3),
+    "identity of 10 in its rows": lambda e: e["data_file"]["partition"].update(name="z"),
+}
+
+
+@pytest.mark.parametrize("fault", PARTITION_FAULTS)
+def test_wrong_partition_is_found(fault, partitioned):
+    rewrite_entry(partitioned, PARTITION_FAULTS[fault])
+    complaints = check_table(partitioned)
+    assert [complaint for complaint in complaints if fault in complaint]
+    assert [complaint for complaint in complaints if "_bound of" in complaint]
+
+
+def test_deletes_of_another_partition_are_found(partitioned):
+    deleted = foreign.with_position_deletes(partitioned, [0])
+    assert [c for c in check_table(deleted) if "spec and partition" in c] == []
+    rewrite_entry(deleted, lambda e: e["data_file"]["partition"].update(at=3), number=-1)
+    assert [c for c in check_table(deleted) if "spec and partition" in c]
 
 
 def test_wrong_summary_is_found(table):

@@ -15,6 +15,8 @@ from lib.oracle import compare
 from lib.walberg import Walberg
 from lib.workload import Workload
 
+# One of the tables is partitioned in the lake, by its key and by a column that changes.
+PARTITIONED = {"tables__public__w_text__partition": "['bucket[3](code)', 'day(c2)']"}
 SECONDS = 120 if FULL else 20
 KILLS = 20 if FULL else 5
 
@@ -51,7 +53,7 @@ class Load(threading.Thread):
 def test_every_table_is_equal_after_kills(round_, alters, database, storage, tmp_path):
     seed = SEED + round_
     dice = random.Random(seed)
-    walberg = Walberg(database, storage, tmp_path,
+    walberg = Walberg(database, storage, tmp_path, **PARTITIONED,
                       memory="64MB", commit__interval=dice.choice(["100ms", "300ms", "1s"]))
     with database.connect() as conn:
         workload = Workload(conn, seed, alters)
@@ -88,7 +90,7 @@ def test_workload_without_kills_and_in_large_epochs(alters, database, tmp_path):
     """The same through run --once: one epoch takes all that has piled up, and folds it."""
     from lib.storage import Storage
     storage = Storage(tmp_path / "lake")
-    walberg = Walberg(database, storage, tmp_path)
+    walberg = Walberg(database, storage, tmp_path, **PARTITIONED)
     with database.connect() as conn:
         workload = Workload(conn, SEED, alters)
         workload.fill(20)

@@ -278,9 +278,37 @@ set_options(void **state)
          "hint: write tables.PATTERN.OPTION: tables.public.orders.key"},
         {NULL, "tables.public.orders.kye=id",
          "--set tables.public.orders.kye: unknown setting\nhint: did you mean \"key\"?"},
-        {NULL, "tables.public.orders.partition=[day(at)]",
-         "--set tables.public.orders.partition: unknown setting\n"
-         "hint: the settings of a table are name and key"},
+        {NULL, "tables.public.orders.sorting=[at]",
+         "--set tables.public.orders.sorting: unknown setting\n"
+         "hint: the settings of a table are name, key and partition"},
+        {NULL, "tables.public.orders.partition=[week(at)]",
+         "--set tables.public.orders.partition: \"week(at)\": \"week\" is no partition transform\n"
+         "hint: transforms are identity, bucket[N], truncate[N], year, month, day, hour and void: "
+         "\"day(created_at)\", \"bucket[16](id)\", or a column alone"},
+        {NULL, "tables.public.orders.partition=['bucket[0](id)']",
+         "--set tables.public.orders.partition: \"bucket[0](id)\": bucket[0]: the number is from 1 "
+         "to 2147483647"},
+        {NULL, "tables.public.orders.partition=['bucket[2147483648](id)']",
+         "--set tables.public.orders.partition: \"bucket[2147483648](id)\": bucket[2147483648]: "
+         "the "
+         "number is from 1 to 2147483647"},
+        {NULL, "tables.public.orders.partition=[bucket(id)]",
+         "--set tables.public.orders.partition: \"bucket(id)\": bucket wants a number\n"
+         "hint: bucket[16](id)"},
+        {NULL, "tables.public.orders.partition=['day[3](at)']",
+         "--set tables.public.orders.partition: \"day[3](at)\": day takes no number"},
+        {NULL, "tables.public.orders.partition=['day(at']",
+         "--set tables.public.orders.partition: \"day(at\": has no closing parenthesis"},
+        {NULL, "tables.public.orders.partition=['day()']",
+         "--set tables.public.orders.partition: \"day()\": names no column"},
+        {NULL, "tables.public.orders.partition=['\"at']",
+         "--set tables.public.orders.partition: \"\"at\": a quoted column has no end"},
+        {"tables:\n  public.orders:\n    partition:\n      - region\n      - weekly(at)\n", NULL,
+         "walberg.yaml:5:9: tables.public.orders.partition: \"weekly(at)\": \"weekly\" is no "
+         "partition "
+         "transform\n"
+         "hint: transforms are identity, bucket[N], truncate[N], year, month, day, hour and void: "
+         "\"day(created_at)\", \"bucket[16](id)\", or a column alone"},
         {NULL, "tables.orders.key=id",
          "--set tables.orders: \"orders\" is not a pattern of the form schema.table\n"
          "hint: write \"public.orders\" or \"public.*\"; a part with a dot in it is quoted: "

@@ -84,6 +84,18 @@ no_longer_alone(BulkRows *rows)
     rows->alone = false;
 }
 
+/* What a batch says beside its rows. */
+static bool
+note_batch(BulkRows *rows, const Batch *batch, Error *err)
+{
+    pthread_mutex_lock(&rows->table->sink->lock);
+    iceberg_track_numerics(rows->table, batch);
+    pthread_mutex_unlock(&rows->table->sink->lock);
+    TRY(iceberg_bulk_rejects(rows->table, rows->arena, batch, &rows->rejects, err));
+    rows->reject_count += (int64_t) BUF_COUNT(&batch->rejects, Reject);
+    return true;
+}
+
 static bool
 next_bulk(RowSource *source, RowBlock *out_block, Error *err)
 {
@@ -104,11 +116,7 @@ next_bulk(RowSource *source, RowBlock *out_block, Error *err)
     if (rows->build != NULL)
         TRY(index_build_add(rows->build, (const Hash128 *) (const void *) batch->keys.ptr,
                             batch->rows, err));
-    pthread_mutex_lock(&rows->table->sink->lock);
-    iceberg_track_numerics(rows->table, batch);
-    pthread_mutex_unlock(&rows->table->sink->lock);
-    TRY(iceberg_bulk_rejects(rows->table, rows->arena, batch, &rows->rejects, err));
-    rows->reject_count += (int64_t) BUF_COUNT(&batch->rejects, Reject);
+    TRY(note_batch(rows, batch, err));
     rows->rows += batch->rows;
     rows->bytes += bytes;
     rows->ahead = NULL;
@@ -214,9 +222,57 @@ load_file(IcebergTable *table, BulkRows *rows, Error *err)
     return end_index(table, rows, err);
 }
 
+/* --- a partitioned table --------------------------------------------------------------------- */
+
+static bool
+buffer_batch(BulkRows *rows, PartitionBuffers *buffers, Error *err)
+{
+    const Batch *batch = rows->ahead;
+    const Hash128 *keys =
+        batch->keys.len == 0 ? NULL : (const Hash128 *) (const void *) batch->keys.ptr;
+    RowBlock block = {.columns = batch->columns, .rows = batch->rows};
+    size_t bytes = batch_bytes(batch);
+    bool done;
+
+    TRY(note_batch(rows, batch, err));
+    wait_to_be_alone(rows, bytes);
+    done = iceberg_buffers_add(buffers, &block, keys, bytes / batch->rows + 1, err);
+    no_longer_alone(rows);
+    return done;
+}
+
+/* Half of the budget waits in the buffers of all workers; a row group of one file is beside it. */
+static bool
+load_partitions(IcebergTable *table, BulkRows *rows, Error *err)
+{
+    const Config *config = table->sink->config;
+    FileWrite like = {
+        .fields = iceberg_table_fields(table, rows->arena),
+        .field_count = table->base.schema->column_count,
+        .row_group_bytes = config->memory / (4 * config->copy_workers),
+        .content = CONTENT_DATA,
+    };
+    size_t budget = (size_t) (config->memory / (2 * config->copy_workers));
+    PartitionTarget target = {.arena = rows->arena, .files = &rows->files};
+    PartitionBuffers *buffers = iceberg_buffers_new(table, &like, &target, budget, err);
+
+    if (buffers == NULL)
+        return false;
+
+    bool done = fetch(rows, err);
+
+    while (done && !rows->ended)
+        done = buffer_batch(rows, buffers, err) && fetch(rows, err);
+    done = done && iceberg_buffers_finish(buffers, err);
+    iceberg_buffers_free(buffers);
+    return done;
+}
+
 static bool
 load_files(IcebergTable *table, BulkRows *rows, Error *err)
 {
+    if (iceberg_is_partitioned(table))
+        return load_partitions(table, rows, err);
     TRY(fetch(rows, err));
     while (!rows->ended)
         TRY(load_file(table, rows, err));

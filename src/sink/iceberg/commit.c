@@ -93,18 +93,24 @@ adopt_deletes(IcebergTable *table, const NextSnapshot *next, Error *err)
     if (!next->new_deletes)
         return true;
 
-    ManifestEntry *entries;
-    size_t count;
-    size_t live = 0;
+    AUTO_BUF Buf live = {0};
 
     arena_reset(table->delete_arena);
-    TRY(manifest_read(table->delete_arena, buf_view(&next->delete_manifest), &next->delete_file,
-                      &entries, &count, err));
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].status != ENTRY_DELETED)
-            entries[live++] = entries[i];
-    table->live_deletes = entries;
-    table->live_delete_count = live;
+    for (size_t m = 0; m < BUF_COUNT(&next->delete_manifests, DeleteManifest); m++) {
+        const DeleteManifest *manifest = &BUF_AT(&next->delete_manifests, DeleteManifest, m);
+        ManifestEntry *entries;
+        size_t count;
+
+        TRY(manifest_read(table->delete_arena, manifest->bytes, &manifest->file, &entries, &count,
+                          err));
+        for (size_t i = 0; i < count; i++)
+            if (entries[i].status != ENTRY_DELETED)
+                BUF_PUSH(&live, ManifestEntry, entries[i]);
+    }
+    table->live_delete_count = BUF_COUNT(&live, ManifestEntry);
+    table->live_deletes = ARENA_ARRAY(table->delete_arena, ManifestEntry, table->live_delete_count);
+    if (live.len > 0)
+        memcpy(table->live_deletes, live.ptr, live.len);
     return true;
 }
 
@@ -189,6 +195,11 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
         return FAIL(err, ERR_INPUT,
                     "another writer changed the columns of the lake table while the source's "
                     "changed, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+    if (table->pending.specs.len > 0 &&
+        table->pending.spec_base_count != table->metadata->spec_count)
+        return FAIL(err, ERR_INPUT,
+                    "another writer changed the partitions of the lake table while the settings "
+                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
     TRY(rows_are_where_we_think(table, &fits, err));
     if (!fits)
         return FAIL(err, ERR_INPUT,
@@ -253,6 +264,7 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
     table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
     iceberg_settle_shape(table);
     table->replacing = false;
+    iceberg_keep_places(table);
     iceberg_pending_reset(&table->pending);
     /* the rows are committed: an index that cannot be saved is read from them after a restart */
     if (!iceberg_save_index(table, err)) {

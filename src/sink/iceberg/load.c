@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/folder.h"
 #include "batch/fold.h"
+#include "iceberg/spec.h"
 #include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
 
@@ -245,6 +246,9 @@ iceberg_pending_reset(Pending *pending)
         deletes_clear(pending->deletes);
     buf_reset(&pending->files);
     pending->fit = (SchemaFit){0};
+    buf_reset(&pending->specs);
+    pending->spec = NULL;
+    pending->partition_text = STR_NULL;
     pending->truncated = false;
     pending->any = false;
     pending->stale = false;
@@ -437,6 +441,16 @@ load_numerics(IcebergTable *table)
     }
 }
 
+/* Manifests of every spec may have to be written again. */
+static bool
+check_spec(const TableMetadata *metadata, const PartitionSpec *spec, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    ResultType *types;
+
+    return partition_result_types(arena, metadata_spec_schema(metadata, spec), spec, &types, err);
+}
+
 static bool
 use_metadata(IcebergTable *table, Error *err)
 {
@@ -455,10 +469,8 @@ use_metadata(IcebergTable *table, Error *err)
     if (metadata->format_version != 2)
         return FAIL(err, ERR_INPUT, "the lake table has format version %d, this walberg writes 2",
                     metadata->format_version);
-    if (metadata->specs[0].field_count > 0 || metadata->spec_count > 1)
-        return FAIL(err, ERR_INPUT,
-                    "the lake table is partitioned, this walberg writes "
-                    "unpartitioned tables");
+    for (size_t i = 0; i < metadata->spec_count; i++)
+        TRY(check_spec(metadata, &metadata->specs[i], err));
     table->base.position = POSITION_NONE;
     if (position.ptr != NULL)
         TRY(position_parse(position, &table->base.position, err));
@@ -535,8 +547,11 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
     arena_free(dead->arena);
     arena_free(dead->delete_arena);
     deletes_free(dead->deletes);
-    if (done)
+    if (done) {
         *table = next;
+        places_free(table->places);
+        table->places = NULL;
+    }
     return done;
 }
 
@@ -550,6 +565,7 @@ iceberg_table_load(IcebergTable *table, Error *err)
     TRY(iceberg_table_refresh(table, err));
     TRY(use_metadata(table, err));
     TRY(iceberg_load_shape(table, err));
+    TRY(iceberg_follow_spec(table, false, err));
     load_numerics(table);
     TRY(open_index(table, err));
     if (table->replacing)
@@ -578,10 +594,21 @@ iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err)
     properties =
         property_set(arena, &properties, STR("write.parquet.compression-codec"), STR("zstd"));
 
+    PartitionSpec spec = {0};
+
+    if (table->partition != NULL) {
+        Str text = partition_rule_text(arena, table->partition);
+
+        TRY(partition_spec_resolve(arena, table->partition, schema, &spec, err));
+        if (text.len > 0)
+            properties = property_set(arena, &properties, STR("walberg.partition"), text);
+    }
+
     TableCreate create = {
         .uuid = uuid,
         .location = catalog_location(table->sink->catalog, arena, &table->name),
         .schema = iceberg_schema_from_table(arena, schema, 0),
+        .spec = &spec,
         .now_ms = clock_wall_us() / 1000,
         .properties = properties,
     };

@@ -4,7 +4,11 @@
  * the small ones are merged (commit.manifest.min-count-to-merge, .target-size-bytes). Deletes:
  * exactly one manifest, rewritten by each commit that deletes, because there are only a few delete
  * files: they are merged in tiers, so that a table has O(log n) of them and each deleted row is
- * rewritten O(log n) times. Iceberg spec, "Manifests", "Snapshots". */
+ * rewritten O(log n) times. Iceberg spec, "Manifests", "Snapshots".
+ *
+ * In a partitioned table a delete file is of the spec and partition of the data files it points
+ * into, whatever the spec of new files is: readers look for it only there ("Scan Planning"). Tiers
+ * are then per partition, and of each manifest there is one per spec. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,12 +16,14 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "iceberg/spec.h"
 #include "sink/iceberg/sink.h"
 
 enum {
     MANIFESTS_MERGE_MIN = 100,
     MANIFEST_BYTES_TARGET = 8 << 20,
     DELETE_FILES_MERGE_MIN = 8,
+    PARTITION_DELETE_FILES_MERGE_MIN = 3, /* there are many partitions */
     DELETE_BLOCK_ROWS = 8192,
 };
 
@@ -31,14 +37,51 @@ typedef struct Builder {
     Buf added;     /* DataFile */
     Buf removed;   /* DataFile */
     size_t created, kept, replaced;
-    int written; /* manifests written, for their names */
+    int written;        /* manifests written, for their names */
+    ResultType **types; /* of base->specs */
 } Builder;
 
 void
 iceberg_next_done(NextSnapshot *next)
 {
     buf_done(&next->manifest_list);
-    buf_done(&next->delete_manifest);
+    buf_done(&next->delete_manifests);
+}
+
+/* --- partitions ------------------------------------------------------------------------------ */
+
+/* A file may have been written before a column that it is partitioned by was widened. */
+static void
+widen_partition(const Builder *builder, Arena *arena, DataFile *file)
+{
+    const TableMetadata *base = builder->base;
+
+    for (size_t s = 0; s < base->spec_count; s++)
+        if (base->specs[s].spec_id == file->spec_id && base->specs[s].field_count > 0)
+            file->partition = partition_widen(arena, builder->types[s], base->specs[s].field_count,
+                                              file->partition);
+}
+
+static bool
+begin_partitions(Builder *builder, Error *err)
+{
+    IcebergTable *table = builder->table;
+    const TableMetadata *base = builder->base;
+    const Buf *files = &table->pending.files;
+
+    builder->types = ARENA_ARRAY(builder->arena, ResultType *, base->spec_count);
+    for (size_t s = 0; s < base->spec_count; s++)
+        TRY(partition_result_types(builder->arena, metadata_spec_schema(base, &base->specs[s]),
+                                   &base->specs[s], &builder->types[s], err));
+    for (size_t i = 0; i < BUF_COUNT(files, DataFile); i++)
+        widen_partition(builder, table->pending.arena, &BUF_AT(files, DataFile, i));
+    for (size_t i = 0; i < table->live_delete_count; i++)
+        widen_partition(builder, table->delete_arena, &table->live_deletes[i].file);
+    if (table->pending.fit.next != NULL) { /* of the types before */
+        places_free(table->places);
+        table->places = NULL;
+    }
+    return true;
 }
 
 /* --- position delete files ------------------------------------------------------------------- */
@@ -103,7 +146,8 @@ describe_deletes(Arena *arena, const DeleteSource *source, DataFile *file)
 }
 
 static bool
-write_delete_file(Builder *builder, const Deletes *deletes, DataFile *out_file, Error *err)
+write_delete_file(Builder *builder, const Deletes *deletes, const Place *place, DataFile *out_file,
+                  Error *err)
 {
     DeleteSource source = {
         .source = {.next = next_deletes}, .cursor = deletes_cursor(deletes), .row_min = UINT32_MAX};
@@ -111,7 +155,9 @@ write_delete_file(Builder *builder, const Deletes *deletes, DataFile *out_file, 
                        .fields = position_delete_fields,
                        .field_count = 2,
                        .rows = &source.source,
-                       .content = CONTENT_POSITION_DELETES};
+                       .content = CONTENT_POSITION_DELETES,
+                       .spec = metadata_find_spec(builder->base, place->spec_id),
+                       .partition = arena_str(builder->arena, place->partition)};
 
     column_init(&source.columns[0], position_delete_fields[0].type);
     column_init(&source.columns[1], position_delete_fields[1].type);
@@ -129,6 +175,7 @@ write_delete_file(Builder *builder, const Deletes *deletes, DataFile *out_file, 
 /* --- manifests ------------------------------------------------------------------------------- */
 
 typedef struct ManifestPut {
+    const PartitionSpec *spec;
     bool deletes;
     const ManifestEntry *entries;
     size_t count;
@@ -142,8 +189,8 @@ put_manifest(Builder *builder, const ManifestPut *put, Buf *bytes, ManifestFile 
     const TableMetadata *metadata = builder->base;
     ManifestHeader header = {
         .format_version = metadata->format_version,
-        .schema = metadata_current_schema(metadata),
-        .spec = &metadata->specs[0],
+        .schema = metadata_spec_schema(metadata, put->spec),
+        .spec = put->spec,
         .deletes = put->deletes,
         .snapshot_id = builder->next->snapshot.snapshot_id,
         .sequence_number = builder->next->snapshot.sequence_number,
@@ -162,16 +209,45 @@ put_manifest(Builder *builder, const ManifestPut *put, Buf *bytes, ManifestFile 
     return store_put(table->sink->store, key, buf_view(bytes), err);
 }
 
+/* The entries of one spec as a manifest; nothing when there are none. */
 static bool
-add_manifest(Builder *builder, bool deletes, const ManifestEntry *entries, size_t count, Error *err)
+add_manifest(Builder *builder, const ManifestPut *put, Error *err)
 {
     AUTO_BUF Buf bytes = {0};
     ManifestFile file;
 
-    if (count == 0)
+    if (put->count == 0)
         return true;
-    TRY(put_manifest(builder, &(ManifestPut){deletes, entries, count}, &bytes, &file, err));
+    TRY(put_manifest(builder, put, &bytes, &file, err));
     BUF_PUSH(&builder->manifests, ManifestFile, file);
+    if (put->deletes) {
+        DeleteManifest manifest = {.file = file,
+                                   .bytes = arena_str(builder->arena, buf_view(&bytes))};
+
+        BUF_PUSH(&builder->next->delete_manifests, DeleteManifest, manifest);
+    }
+    return true;
+}
+
+/* One manifest per spec. */
+static bool
+add_manifests(Builder *builder, bool deletes, const ManifestEntry *entries, size_t count,
+              Error *err)
+{
+    const TableMetadata *base = builder->base;
+    size_t added = 0;
+
+    for (size_t s = 0; s < base->spec_count && added < count; s++) {
+        ManifestEntry *chosen = ARENA_ARRAY(builder->arena, ManifestEntry, count - added);
+        ManifestPut put = {.spec = &base->specs[s], .deletes = deletes, .entries = chosen};
+
+        for (size_t i = 0; i < count; i++)
+            if (entries[i].file.spec_id == base->specs[s].spec_id)
+                chosen[put.count++] = entries[i];
+        TRY(add_manifest(builder, &put, err));
+        added += put.count;
+    }
+    assert(added == count);
     return true;
 }
 
@@ -191,7 +267,7 @@ add_data(Builder *builder, Error *err)
                                      .file = BUF_AT(files, DataFile, i)};
         BUF_PUSH(&builder->added, DataFile, entries[i].file);
     }
-    return add_manifest(builder, false, entries, count, err);
+    return add_manifests(builder, false, entries, count, err);
 }
 
 /* --- deletes --------------------------------------------------------------------------------- */
@@ -205,22 +281,115 @@ by_records(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Which live delete files the new one takes in: from the smallest up, as long as the next is at
- * most twice what is gathered. So sizes stay geometric. Rows of the chosen ones join `rows`. */
 static bool
-choose_merged(Builder *builder, Deletes *rows, bool *merged, Error *err)
+ever_partitioned(const TableMetadata *metadata)
+{
+    return metadata->spec_count > 1 || metadata->specs[0].field_count > 0;
+}
+
+/* Where every data file is that deletes may point into. */
+static bool
+load_places(Builder *builder, Error *err)
 {
     IcebergTable *table = builder->table;
-    size_t count = table->live_delete_count;
+    AUTO_BUF Buf live = {0};
 
-    if (count < DELETE_FILES_MERGE_MIN)
-        return true;
+    if (table->places == NULL) {
+        AUTO_ARENA Arena *arena = arena_new();
 
-    const ManifestEntry **sorted = ARENA_ARRAY(builder->arena, const ManifestEntry *, count);
+        TRY(iceberg_live_files(table, arena, false, &live, err));
+        table->places = places_new();
+        for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++) {
+            DataFile *file = &BUF_AT(&live, ManifestEntry, i).file;
+
+            widen_partition(builder, arena, file);
+            places_add(table->places, file->path, file->spec_id, file->partition);
+        }
+    }
+    iceberg_keep_places(table);
+    return true;
+}
+
+void
+iceberg_keep_places(IcebergTable *table)
+{
+    const Buf *files = &table->pending.files;
+
+    for (size_t i = 0; table->places != NULL && i < BUF_COUNT(files, DataFile); i++) {
+        const DataFile *file = &BUF_AT(files, DataFile, i);
+
+        places_add(table->places, file->path, file->spec_id, file->partition);
+    }
+}
+
+/* Rows to delete by the number of the partition that their file is in; NULL: none there. */
+typedef struct DeleteGroups {
+    size_t count;
+    Deletes **rows;
+} DeleteGroups;
+
+static void
+groups_free(DeleteGroups *groups)
+{
+    for (size_t i = 0; i < groups->count; i++)
+        deletes_free(groups->rows[i]);
+    free((void *) groups->rows);
+}
+
+static bool
+group_deletes(IcebergTable *table, DeleteGroups *groups, Error *err)
+{
+    DeletesCursor *cursor = deletes_cursor(table->pending.deletes);
+    Str last = STR_NULL;
+    uint32_t number = 0;
+    Str file;
+    uint32_t row;
+    bool found = true;
+
+    groups->count = places_count(table->places);
+    groups->rows = xcalloc(groups->count + 1, sizeof(Deletes *));
+    while (found && deletes_next(cursor, &file, &row)) {
+        if (last.ptr == NULL || !str_eq(file, last)) {
+            found = places_find(table->places, file, &number);
+            last = file;
+        }
+        if (!found)
+            break;
+        if (groups->rows[number] == NULL)
+            groups->rows[number] = deletes_new();
+        deletes_add(groups->rows[number], file, row);
+    }
+    if (!found)
+        (void) FAIL(err, ERR_BUG, "deleted rows of %.*s, which is no live file", STR_ARG(file));
+    deletes_cursor_free(cursor);
+    return found;
+}
+
+static bool
+is_at(const DataFile *file, const Place *place)
+{
+    return file->spec_id == place->spec_id && str_eq(file->partition, place->partition);
+}
+
+/* Which live delete files of the partition the new one takes in: from the smallest up, as long as
+ * the next is at most twice what is gathered. So sizes stay geometric. Rows of the chosen ones join
+ * `rows`. */
+static bool
+choose_merged(Builder *builder, const Place *place, Deletes *rows, bool *merged, Error *err)
+{
+    IcebergTable *table = builder->table;
+    size_t least =
+        ever_partitioned(builder->base) ? PARTITION_DELETE_FILES_MERGE_MIN : DELETE_FILES_MERGE_MIN;
+    const ManifestEntry **sorted =
+        ARENA_ARRAY(builder->arena, const ManifestEntry *, table->live_delete_count);
     int64_t gathered = (int64_t) deletes_total(rows);
+    size_t count = 0;
 
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &table->live_deletes[i];
+    for (size_t i = 0; i < table->live_delete_count; i++)
+        if (is_at(&table->live_deletes[i].file, place))
+            sorted[count++] = &table->live_deletes[i];
+    if (count < least)
+        return true;
     qsort((void *) sorted, count, sizeof(void *), by_records);
     for (size_t i = 0; i < count && sorted[i]->file.record_count <= 2 * gathered; i++) {
         gathered += sorted[i]->file.record_count;
@@ -230,52 +399,79 @@ choose_merged(Builder *builder, Deletes *rows, bool *merged, Error *err)
     return true;
 }
 
-/* The one delete manifest: old files EXISTING or, when merged or truncated away, DELETED; the new
- * one ADDED. */
+/* The new delete file of a partition, with what it takes in. */
+static bool
+add_delete_file(Builder *builder, const Place *place, Deletes *rows, bool *gone, Buf *entries,
+                Error *err)
+{
+    ManifestEntry entry = {.status = ENTRY_ADDED,
+                           .snapshot_id = builder->next->snapshot.snapshot_id,
+                           .sequence_number = -1,
+                           .file_sequence_number = -1};
+
+    if (!builder->table->pending.truncated)
+        TRY(choose_merged(builder, place, rows, gone, err));
+    TRY(write_delete_file(builder, rows, place, &entry.file, err));
+    BUF_PUSH(entries, ManifestEntry, entry);
+    BUF_PUSH(&builder->added, DataFile, entry.file);
+    return true;
+}
+
+static bool
+add_delete_files(Builder *builder, bool *gone, Buf *entries, Error *err)
+{
+    IcebergTable *table = builder->table;
+
+    if (deletes_total(table->pending.deletes) == 0)
+        return true;
+    if (!ever_partitioned(builder->base)) {
+        Place whole = {.spec_id = builder->base->specs[0].spec_id, .partition = STR("")};
+        AUTO(deletes_freep) Deletes *rows = deletes_new();
+
+        deletes_merge(rows, table->pending.deletes);
+        return add_delete_file(builder, &whole, rows, gone, entries, err);
+    }
+
+    AUTO(groups_free) DeleteGroups groups = {0};
+
+    TRY(load_places(builder, err));
+    TRY(group_deletes(table, &groups, err));
+    for (size_t i = 0; i < groups.count; i++) {
+        Place place = places_at(table->places, (uint32_t) i);
+
+        if (groups.rows[i] != NULL)
+            TRY(add_delete_file(builder, &place, groups.rows[i], gone, entries, err));
+    }
+    return true;
+}
+
+/* The delete manifests: old files EXISTING or, when merged or truncated away, DELETED; the new
+ * ones ADDED. */
 static bool
 add_deletes(Builder *builder, Error *err)
 {
     IcebergTable *table = builder->table;
     size_t old = table->live_delete_count;
-    ManifestEntry *entries = ARENA_ARRAY(builder->arena, ManifestEntry, old + 1);
+    AUTO_BUF Buf entries = {0};
     bool *gone = ARENA_ARRAY(builder->arena, bool, old + 1);
-    size_t count = old;
 
     if (deletes_total(table->pending.deletes) == 0 && !(table->pending.truncated && old > 0))
         return true;
     builder->next->new_deletes = true;
     memset(gone, table->pending.truncated, old);
-    if (deletes_total(table->pending.deletes) > 0) {
-        Deletes *rows = deletes_new();
-        DataFile file;
-
-        deletes_merge(rows, table->pending.deletes);
-
-        bool done = (table->pending.truncated || choose_merged(builder, rows, gone, err)) &&
-                    write_delete_file(builder, rows, &file, err);
-
-        deletes_free(rows);
-        if (!done)
-            return false;
-        entries[count++] = (ManifestEntry){.status = ENTRY_ADDED,
-                                           .snapshot_id = builder->next->snapshot.snapshot_id,
-                                           .sequence_number = -1,
-                                           .file_sequence_number = -1,
-                                           .file = file};
-        BUF_PUSH(&builder->added, DataFile, file);
-    }
+    TRY(add_delete_files(builder, gone, &entries, err));
     for (size_t i = 0; i < old; i++) {
-        entries[i] = table->live_deletes[i];
-        entries[i].status = gone[i] ? ENTRY_DELETED : ENTRY_EXISTING;
+        ManifestEntry entry = table->live_deletes[i];
+
+        entry.status = gone[i] ? ENTRY_DELETED : ENTRY_EXISTING;
         if (gone[i]) {
-            entries[i].snapshot_id = builder->next->snapshot.snapshot_id;
-            BUF_PUSH(&builder->removed, DataFile, entries[i].file);
+            entry.snapshot_id = builder->next->snapshot.snapshot_id;
+            BUF_PUSH(&builder->removed, DataFile, entry.file);
         }
+        BUF_PUSH(&entries, ManifestEntry, entry);
     }
-    TRY(put_manifest(builder, &(ManifestPut){true, entries, count}, &builder->next->delete_manifest,
-                     &builder->next->delete_file, err));
-    BUF_PUSH(&builder->manifests, ManifestFile, builder->next->delete_file);
-    return true;
+    return add_manifests(builder, true, (const ManifestEntry *) (const void *) entries.ptr,
+                         BUF_COUNT(&entries, ManifestEntry), err);
 }
 
 /* --- what was there before ------------------------------------------------------------------- */
@@ -290,16 +486,28 @@ remove_data(Builder *builder, Error *err)
     for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++) {
         ManifestEntry *entry = &BUF_AT(&live, ManifestEntry, i);
 
+        widen_partition(builder, builder->arena, &entry->file);
         entry->status = ENTRY_DELETED;
         entry->snapshot_id = builder->next->snapshot.snapshot_id;
         BUF_PUSH(&builder->removed, DataFile, entry->file);
     }
-    return add_manifest(builder, false, (const ManifestEntry *) (const void *) live.ptr,
-                        BUF_COUNT(&live, ManifestEntry), err);
+    return add_manifests(builder, false, (const ManifestEntry *) (const void *) live.ptr,
+                         BUF_COUNT(&live, ManifestEntry), err);
+}
+
+static int
+by_spec(const void *a, const void *b)
+{
+    const ManifestFile *x = a;
+    const ManifestFile *y = b;
+
+    if (x->spec_id != y->spec_id)
+        return x->spec_id < y->spec_id ? -1 : 1;
+    return x->sequence_number < y->sequence_number ? -1 : x->sequence_number > y->sequence_number;
 }
 
 /* Merge small data manifests, old to new, into ones of about the target size. Entries of files that
- * an older snapshot deleted are dropped. */
+ * an older snapshot deleted are dropped. Those of a spec follow each other. */
 static bool
 merge_manifests(Builder *builder, const ManifestFile *manifests, size_t count, Error *err)
 {
@@ -320,9 +528,10 @@ merge_manifests(Builder *builder, const ManifestFile *manifests, size_t count, E
         }
         bytes += manifests[i].length;
         builder->replaced++;
-        if (bytes >= MANIFEST_BYTES_TARGET || i + 1 == count) {
-            TRY(add_manifest(builder, false, (const ManifestEntry *) (const void *) entries.ptr,
-                             BUF_COUNT(&entries, ManifestEntry), err));
+        if (bytes >= MANIFEST_BYTES_TARGET || i + 1 == count ||
+            manifests[i + 1].spec_id != manifests[i].spec_id) {
+            TRY(add_manifests(builder, false, (const ManifestEntry *) (const void *) entries.ptr,
+                              BUF_COUNT(&entries, ManifestEntry), err));
             buf_reset(&entries);
             bytes = 0;
         }
@@ -355,6 +564,8 @@ carry_data(Builder *builder, Error *err)
             builder->kept++;
         }
     }
+    if (small_count > 0)
+        qsort(small, small_count, sizeof *small, by_spec);
     return merge_manifests(builder, small, small_count, err);
 }
 
@@ -427,6 +638,7 @@ build(Builder *builder, const PropertyList *extra, Error *err)
     const Snapshot *parent = metadata_current_snapshot(builder->base);
 
     begin_snapshot(builder->base, &builder->next->snapshot);
+    TRY(begin_partitions(builder, err));
     TRY(add_data(builder, err));
     TRY(add_deletes(builder, err));
     if (table->pending.truncated)

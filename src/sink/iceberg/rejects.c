@@ -71,7 +71,8 @@ attach_rejects(IcebergSink *sink, Error *err)
 
     pthread_mutex_lock(&sink->lock);
     if (sink->rejects == NULL)
-        done = iceberg_open_table(sink, schema, &name, false, &sink->rejects, err);
+        done = iceberg_open_table(sink, &(TableOpen){.schema = schema, .name = name},
+                                  &sink->rejects, err);
     pthread_mutex_unlock(&sink->lock);
     schema_unref(schema);
     return done || WRAP(err, "table _walberg.rejects");

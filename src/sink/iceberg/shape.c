@@ -102,14 +102,6 @@ iceberg_free_shape(IcebergTable *table)
     schema_unref(table->base.schema);
 }
 
-const TableMetadata *
-iceberg_shaped_metadata(const IcebergTable *table, Arena *arena)
-{
-    if (table->pending.fit.next == NULL)
-        return table->metadata;
-    return metadata_set_schema(arena, table->metadata, &table->pending.fit);
-}
-
 /* Fit on top of what is pending; the fit lives as long as that. */
 static bool
 change(IcebergTable *table, const FitWant *want, Error *err)
@@ -130,7 +122,7 @@ change(IcebergTable *table, const FitWant *want, Error *err)
     }
     use(table, fit.schema, want->source);
     schema_unref(fit.schema);
-    return true;
+    return iceberg_follow_spec(table, true, err);
 }
 
 bool

@@ -80,7 +80,9 @@ iceberg_table_free(IcebergTable *table)
         return;
     index_close(table->index);
     deletes_free(table->deletes);
+    places_free(table->places);
     deletes_free(table->pending.deletes);
+    buf_done(&table->pending.specs);
     buf_done(&table->pending.files);
     buf_done(&table->pending.attempts);
     buf_done(&table->bulk_rejects);
@@ -117,18 +119,18 @@ table_new(IcebergSink *sink, const TableSchema *schema, const TableName *name)
 }
 
 bool
-iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName *name,
-                   bool replace, IcebergTable **out_table, Error *err)
+iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_table, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     CatalogTable found_table;
     bool found;
-    IcebergTable *table = table_new(sink, schema, name);
+    IcebergTable *table = table_new(sink, open->schema, &open->name);
 
-    table->replacing = replace;
+    table->replacing = open->replace;
+    table->partition = open->partition;
 
-    bool done = catalog_load(sink->catalog, arena, name, &found_table, &found, err) &&
-                (found || iceberg_table_create(table, schema, err)) &&
+    bool done = catalog_load(sink->catalog, arena, &open->name, &found_table, &found, err) &&
+                (found || iceberg_table_create(table, open->schema, err)) &&
                 iceberg_table_load(table, err);
 
     if (!done) {
@@ -161,7 +163,13 @@ attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
                         sink->tables[i]->base.schema->qualified, sink->tables[i]->base.lake_name,
                         schema->qualified);
     TRY(FAULT("sink.attach", err));
-    TRY(iceberg_open_table(sink, schema, &name, want->replace, &table, err));
+
+    PartitionRule *partition = ARENA_NEW(sink->arena, PartitionRule); /* terms live in the config */
+    TableOpen open = {
+        .schema = schema, .name = name, .partition = partition, .replace = want->replace};
+
+    *partition = rule.partition;
+    TRY(iceberg_open_table(sink, &open, &table, err));
     sink->tables =
         xrealloc((void *) sink->tables, (sink->table_count + 1) * sizeof(IcebergTable *));
     sink->tables[sink->table_count++] = table;

@@ -3,7 +3,9 @@
  *   sink.c      open, attach, state object
  *   load.c      what the lake has of a table: metadata, live files, deletes, key index
  *   shape.c     its columns, and how they follow the source's
+ *   spec.c      its partitions, and how they follow settings and columns
  *   write.c     a batch -> deletes by position, a data file
+ *   partitions.c  the same for a partitioned table: a data file per partition
  *   patch.c     the values of a batch that were not sent, read back from the lake
  *   commit.c    the one atomic step, and what to do when it is contested or its outcome unknown
  *   manifests.c the manifests of the next snapshot
@@ -31,6 +33,8 @@
 #include "iceberg/index.h"
 #include "iceberg/manifest.h"
 #include "iceberg/metrics.h"
+#include "iceberg/partition.h"
+#include "iceberg/places.h"
 #include "iceberg/snapshot.h"
 #include "sink/sink.h"
 
@@ -65,6 +69,10 @@ typedef struct Pending {
     Deletes *deletes; /* rows to delete with the next commit */
     SchemaFit fit;    /* .next: the schema that the table gets with the next commit; NULL: as is */
     int fit_base_id;  /* last-column-id that it was made on */
+    Buf specs;        /* PartitionSpec: what new files got since, in this order */
+    PartitionSpec *spec;    /* of new files, with ids; NULL: the table's default */
+    size_t spec_base_count; /* number of specs that they were made on */
+    Str partition_text;     /* property walberg.partition with the next commit; STR_NULL: as is */
     bool truncated;
     bool stale;            /* a commit did not end cleanly: look at the lake before anything else */
     Buf attempts;          /* int64_t: snapshot ids that may have been committed */
@@ -95,10 +103,12 @@ struct IcebergTable {
     Deletes *deletes;
     Arena *delete_arena; /* of live_deletes */
     size_t live_delete_count;
-    ManifestEntry *live_deletes; /* live delete files: few, they are merged in tiers */
-    Index *index;                /* NULL under KEY_NONE */
-    char *index_identity;        /* of which table and key it is */
-    NumericWidth *numerics;      /* per column */
+    ManifestEntry *live_deletes;    /* live delete files: few, they are merged in tiers */
+    Index *index;                   /* NULL under KEY_NONE */
+    char *index_identity;           /* of which table and key it is */
+    NumericWidth *numerics;         /* per column */
+    const PartitionRule *partition; /* the setting; NULL: a table of our own */
+    Places *places; /* of live data files, once deletes of a partitioned table were written */
     Pending pending;
     Buf bulk_rejects;     /* DataFile of the rejects table, written by copying threads */
     bool rejects_pending; /* values of it wait in the rejects table for a commit */
@@ -150,12 +160,23 @@ void iceberg_pending_reset(Pending *pending);
 bool iceberg_load_shape(IcebergTable *table, Error *err) WARN_UNUSED;
 void iceberg_settle_shape(IcebergTable *table); /* a commit has it */
 void iceberg_free_shape(IcebergTable *table);
-/* table->metadata with the pending schema. */
-const TableMetadata *iceberg_shaped_metadata(const IcebergTable *table, Arena *arena);
 bool iceberg_evolve(Sink *sink, SinkTable *table, const TableSchema *schema,
                     Error *err) WARN_UNUSED;
 bool iceberg_replace(Sink *sink, SinkTable *table, const TableSchema *schema,
                      Error *err) WARN_UNUSED;
+
+/* spec.c */
+
+/* Of files that are written now. */
+const PartitionSpec *iceberg_spec(const IcebergTable *table);
+bool iceberg_is_partitioned(const IcebergTable *table);
+/* After a load, and after the columns changed: what the setting and the columns ask for. */
+bool iceberg_follow_spec(IcebergTable *table, bool columns_changed, Error *err) WARN_UNUSED;
+/* ERR_INPUT: rows cannot be partitioned so. */
+bool iceberg_check_spec(const IcebergTable *table, Arena *arena, ResultType **out_types,
+                        Error *err) WARN_UNUSED;
+/* table->metadata with the pending schema and specs. */
+const TableMetadata *iceberg_shaped_metadata(const IcebergTable *table, Arena *arena);
 
 /* write.c */
 bool iceberg_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
@@ -170,12 +191,17 @@ typedef struct FileWrite {
     size_t row_bytes;        /* average, to size row groups; 0: small */
     int64_t row_group_bytes; /* in memory, about; 0: the limit of the format's readers */
     FileContent content;
+    const PartitionSpec *spec; /* NULL: that of new files, which then has no fields */
+    Str partition;             /* packed tuple, lives as long as the file's arena */
 } FileWrite;
 
 bool iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write,
                         DataFile *out_file, Error *err) WARN_UNUSED;
 /* A new key below the table's data folder; kind ("data", "deletes") is part of the name. */
 const char *iceberg_data_key(IcebergTable *table, Arena *arena, const char *kind);
+/* The same in a folder below it ("at_day=2026-11-30/", "" for none). */
+const char *iceberg_data_key_in(IcebergTable *table, Arena *arena, const char *folder,
+                                const char *kind);
 /* Deep copy. */
 DataFile iceberg_copy_file(Arena *arena, const DataFile *file);
 const Field *iceberg_table_fields(const IcebergTable *table, Arena *arena);
@@ -202,16 +228,49 @@ PatchedRows *iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *
 void iceberg_patched_free(PatchedRows **patched); /* NULL is fine */
 #define AUTO_PATCHED __attribute__((cleanup(iceberg_patched_free)))
 
+/* partitions.c */
+
+/* The live rows of a batch as files of their partitions, in the index and pending. `like` says what
+ * is the same for all files; patched: the rows, where the batch lacks values, else NULL. */
+bool iceberg_write_partitions(IcebergTable *table, const Batch *batch, const FileWrite *like,
+                              RowSource *patched, Error *err) WARN_UNUSED;
+
+/* Where files go that are written and in the index: DataFile, living in arena. */
+typedef struct PartitionTarget {
+    Arena *arena;
+    Buf *files;
+} PartitionTarget;
+
+/* Rows that come a batch at a time, waiting to become files of their partitions. The fields of
+ * `like` must outlive it; NULL on failure. */
+typedef struct PartitionBuffers PartitionBuffers;
+
+PartitionBuffers *iceberg_buffers_new(IcebergTable *table, const FileWrite *like,
+                                      const PartitionTarget *target, size_t budget,
+                                      Error *err) WARN_UNUSED;
+void iceberg_buffers_free(PartitionBuffers *buffers); /* NULL is fine */
+/* All rows of a block, none of them dead; keys[i] is of row i, NULL under KEY_NONE. row_bytes: on
+ * average. */
+bool iceberg_buffers_add(PartitionBuffers *buffers, const RowBlock *block, const Hash128 *keys,
+                         size_t row_bytes, Error *err) WARN_UNUSED;
+bool iceberg_buffers_finish(PartitionBuffers *buffers, Error *err) WARN_UNUSED;
+
 /* manifests.c */
+typedef struct DeleteManifest {
+    ManifestFile file;
+    Str bytes; /* Avro */
+} DeleteManifest;
+
 typedef struct NextSnapshot {
     Snapshot snapshot;
-    Buf manifest_list;   /* Avro bytes */
-    bool new_deletes;    /* delete_manifest replaces every delete manifest before */
-    Buf delete_manifest; /* Avro bytes; empty: no delete file is live any more */
-    ManifestFile delete_file;
+    Buf manifest_list;    /* Avro bytes */
+    bool new_deletes;     /* delete_manifests replace every delete manifest before */
+    Buf delete_manifests; /* DeleteManifest, one per spec; in the arena of the build */
 } NextSnapshot;
 
 void iceberg_next_done(NextSnapshot *next);
+/* The pending data files join table->places, if that is kept. */
+void iceberg_keep_places(IcebergTable *table);
 /* Write manifests and manifest list for what is pending, on top of `base`: the table's metadata
  * with the pending schema. */
 bool iceberg_build_snapshot(IcebergTable *table, const TableMetadata *base, Arena *arena,
@@ -243,8 +302,16 @@ PropertyList iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const P
                                         Position position);
 
 /* sink.c */
-bool iceberg_open_table(IcebergSink *sink, const TableSchema *schema, const TableName *name,
-                        bool replace, IcebergTable **out_table, Error *err) WARN_UNUSED;
+
+typedef struct TableOpen {
+    const TableSchema *schema;
+    TableName name;
+    const PartitionRule *partition; /* lives as long as the sink; NULL: a table of our own */
+    bool replace;                   /* all rows are about to be copied anew */
+} TableOpen;
+
+bool iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_table,
+                        Error *err) WARN_UNUSED;
 void iceberg_table_free(IcebergTable *table); /* NULL is fine */
 
 #endif

@@ -101,13 +101,19 @@ row_group_rows(const FileWrite *write)
 }
 
 const char *
-iceberg_data_key(IcebergTable *table, Arena *arena, const char *kind)
+iceberg_data_key_in(IcebergTable *table, Arena *arena, const char *folder, const char *kind)
 {
     IcebergSink *sink = table->sink;
     int64_t number = __atomic_add_fetch(&sink->file_number, 1, __ATOMIC_RELAXED);
 
-    return arena_printf(arena, "%s/data/%s-%05" PRId64 "-%s.parquet", table->prefix, sink->run_id,
-                        number, kind);
+    return arena_printf(arena, "%s/data/%s%s-%05" PRId64 "-%s.parquet", table->prefix, folder,
+                        sink->run_id, number, kind);
+}
+
+const char *
+iceberg_data_key(IcebergTable *table, Arena *arena, const char *kind)
+{
+    return iceberg_data_key_in(table, arena, "", kind);
 }
 
 static void *
@@ -169,7 +175,11 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
         .row_group_bytes = row_group_bytes(write),
     };
     ParquetFile parquet;
-    DataFile file = {.content = write->content};
+    DataFile file = {
+        .content = write->content,
+        .spec_id = (write->spec != NULL ? write->spec : iceberg_spec(table))->spec_id,
+        .partition = write->partition,
+    };
     bool done = folder_make_above(path, local != NULL ? 0777 : 0700, err) &&
                 duck_write_parquet(sink->duck, arena, &parquet_write, &parquet, err);
 
@@ -412,13 +422,27 @@ stream_row_group_bytes(const IcebergTable *table, const Batch *batch)
     return table->sink->config->memory / (batch_row_bytes(batch) < WIDE_ROW_BYTES ? 8 : 16);
 }
 
+static bool
+write_live_rows(IcebergTable *table, const Batch *batch, FileWrite *write, RowSource *patched,
+                Error *err)
+{
+    DataFile file;
+
+    if (iceberg_is_partitioned(table))
+        return iceberg_write_partitions(table, batch, write, patched, err);
+    write->key = iceberg_data_key(table, table->pending.arena, "data");
+    TRY(iceberg_write_file(table, table->pending.arena, write, &file, err));
+    TRY(index_live_rows(table, batch, file.path, err));
+    BUF_PUSH(&table->pending.files, DataFile, file);
+    return true;
+}
+
 bool
 iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
 {
     IcebergTable *table = (IcebergTable *) (void *) sink_table;
     AUTO_BUF Buf deleted = {0};
     AUTO_BUF Buf places = {0};
-    DataFile file = {0};
 
     assert(table->sink == (IcebergSink *) (void *) sink);
     /* first, and once: the rest may fail and be repeated with the same batch */
@@ -435,7 +459,6 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
         AUTO_PATCHED PatchedRows *patched =
             places.len == 0 ? NULL : iceberg_patched_rows(table, batch, &places);
         FileWrite write = {
-            .key = iceberg_data_key(table, table->pending.arena, "data"),
             .fields = iceberg_table_fields(table, table->pending.arena),
             .field_count = table->base.schema->column_count,
             .rows = patched != NULL ? (RowSource *) (void *) patched : &source.source,
@@ -444,9 +467,7 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
             .content = CONTENT_DATA,
         };
 
-        TRY(iceberg_write_file(table, table->pending.arena, &write, &file, err));
-        TRY(index_live_rows(table, batch, file.path, err));
-        BUF_PUSH(&table->pending.files, DataFile, file);
+        TRY(write_live_rows(table, batch, &write, (RowSource *) (void *) patched, err));
         iceberg_track_numerics(table, batch);
         table->pending.any = true;
     }

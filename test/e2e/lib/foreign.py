@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg import types as t
 from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
 
 from lib.lake import Lake
 from lib.readers import reader_properties
@@ -38,6 +40,8 @@ SCHEMA = Schema(
                                            t.NestedField(24, "b", t.StringType()))),
     identifier_field_ids=[1],
 )
+PARTITIONED = PartitionSpec(PartitionField(8, 1000, IdentityTransform(), "at"),
+                            PartitionField(10, 1001, IdentityTransform(), "name"))
 
 
 def rows():
@@ -54,12 +58,13 @@ def rows():
     return [full, {**nulls, "id": 2}, strange]
 
 
-def write(storage, name="things", deleted=()):
+def write(storage, name="things", deleted=(), spec=UNPARTITIONED_PARTITION_SPEC):
     """A table public.<name> in the warehouse with rows(), without the rows of these ids."""
     root = storage.uri if storage.server else f"file://{storage.uri}"
     catalog = InMemoryCatalog("foreign", warehouse=root, **reader_properties(storage))
     catalog.create_namespace("public")
-    table = catalog.create_table(f"public.{name}", SCHEMA, f"{root}/public/{name}")
+    table = catalog.create_table(f"public.{name}", SCHEMA, f"{root}/public/{name}",
+                                 partition_spec=spec)
     table.append(pa.Table.from_pylist(rows(), schema=table.schema().as_arrow()))
     for number in deleted:
         table.delete(f"id == {number}")

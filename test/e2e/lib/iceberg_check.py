@@ -8,7 +8,10 @@ check_table(table) returns a list of complaints; empty means that
 * counts in data files, manifests, the manifest list and the snapshot summary agree,
 * sequence numbers are inherited and ordered as the spec has it,
 * bounds, null counts and value counts contain what is in the columns,
-* position deletes are sorted, unique, in range, and of a file that lives.
+* position deletes are sorted, unique, in range, and of a file that lives,
+* partition specs keep their ids, every row of a data file gives the file's partition (by
+  PyIceberg's transforms), deletes are of the spec and partition of the file they point into, and
+  the partition summaries of the manifest list hold.
 """
 import decimal
 import io
@@ -17,12 +20,17 @@ import struct
 import uuid
 
 import fastavro
+import fastavro.read
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.transforms import parse_transform
+from pyiceberg.types import IcebergType
 
 ADDED, EXISTING, DELETED = 1, 0, 2
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 DELETE_FILE_PATH, DELETE_POS = 2147483546, 2147483545
+# Partition values are compared as they are stored; no Python date reaches the year 294276.
+fastavro.read.LOGICAL_READERS.clear()
 MANIFEST_KEYS = ("schema", "schema-id", "partition-spec", "partition-spec-id", "format-version",
                  "content")
 
@@ -85,6 +93,33 @@ class Check:
         self.expect(metadata["current-schema-id"] in [s["schema-id"] for s in metadata["schemas"]],
                     "current-schema-id is no schema")
         self.expect(not metadata["location"].endswith("/"), "location ends with a slash")
+        self.check_specs()
+
+    def check_specs(self):
+        """Spec, "Partition Evolution": an id stays with its source and transform."""
+        specs = self.metadata["partition-specs"]
+        ids = [spec["spec-id"] for spec in specs]
+        meanings = {}
+        self.equal("spec ids are unique", len(set(ids)), len(ids))
+        self.expect(self.metadata["default-spec-id"] in ids, "default-spec-id is no spec")
+        for spec in specs:
+            where = f"spec {spec['spec-id']}"
+            names = [field["name"] for field in spec["fields"]]
+            self.equal(f"{where}: names are unique", len(set(names)), len(names))
+            for field in spec["fields"]:
+                meaning = (field["source-id"], field["transform"])
+                self.expect(1000 <= field["field-id"] <= self.metadata["last-partition-id"],
+                            f"{where}: field id {field['field-id']}")
+                self.equal(f"{where}: meaning of {field['field-id']}",
+                           meanings.setdefault(field["field-id"], meaning), meaning)
+        self.equal("a source and transform has one id", len(set(meanings.values())), len(meanings))
+        current = {field["id"] for field in self.table.schema["fields"]}
+        for field in self.spec(self.metadata["default-spec-id"])["fields"]:
+            self.expect(field["source-id"] in current or field["transform"] == "void",
+                        f"the default spec is of column {field['source-id']}, which is gone")
+
+    def spec(self, number):
+        return next(s for s in self.metadata["partition-specs"] if s["spec-id"] == number)
 
     def check_schema(self, schema):
         ids = list(field_ids(schema))
@@ -119,6 +154,11 @@ class Check:
             if entry["data_file"]["file_format"].lower() == "parquet":
                 self.check_position_deletes(entry, data, deleted)
         self.check_summary(snapshot, list(data.values()), deletes)
+        changed = {(e["spec_id"], repr(e["data_file"]["partition"])) for e in entries
+                   if e["status"] != EXISTING and e["snapshot_id"] == snapshot["snapshot-id"]}
+        if "changed-partition-count" in snapshot["summary"]:
+            self.equal("changed-partition-count",
+                       int(snapshot["summary"]["changed-partition-count"]), len(changed))
         self.live_rows = self.count_live(data, deletes, deleted)
 
     def count_live(self, data, deletes, deleted):
@@ -144,11 +184,16 @@ class Check:
         self.equal(f"{where}: spec", int(header.get("partition-spec-id", -1)),
                    manifest["partition_spec_id"])
         json.loads(header.get("schema", "null"))
+        spec = self.spec(manifest["partition_spec_id"])
+        self.equal(f"{where}: fields of the spec", json.loads(header["partition-spec"]),
+                   spec["fields"])
+        self.check_partition_summaries(where, spec, manifest, entries)
         for status, name in ((ADDED, "added"), (EXISTING, "existing"), (DELETED, "deleted")):
             chosen = [e["data_file"]["record_count"] for e in entries if e["status"] == status]
             self.equal(f"{where}: {name}_files_count", manifest[f"{name}_files_count"], len(chosen))
             self.equal(f"{where}: {name}_rows_count", manifest[f"{name}_rows_count"], sum(chosen))
         for entry in entries:
+            entry["spec_id"] = manifest["partition_spec_id"]
             self.inherit(where, manifest, entry)
             is_data = entry["data_file"]["content"] == DATA
             self.equal(f"{where}: an entry's content is data", is_data, content == "data")
@@ -159,6 +204,41 @@ class Check:
         self.expect(manifest["sequence_number"] <= snapshot["sequence-number"],
                     f"{where}: newer than its snapshot")
         return entries
+
+    def check_partition_summaries(self, where, spec, manifest, entries):
+        """Spec, field_summary: of all entries, removed ones included."""
+        summaries = manifest.get("partitions") or []
+        self.equal(f"{where}: partition summaries", len(summaries), len(spec["fields"]))
+        types = {f["id"]: f["type"] for s in self.metadata["schemas"] for f in s["fields"]}
+        for number, (field, summary) in enumerate(zip(spec["fields"], summaries, strict=True)):
+            kind = result_kind(field["transform"], types[field["source-id"]])
+            stored = [list(e["data_file"]["partition"].values())[number] for e in entries]
+            values = [stored_value(kind, value) for value in stored if value is not None]
+            numbers = [value for value in values if value == value]
+            self.equal(f"{where}: contains_null of {field['name']}", summary["contains_null"],
+                       len(values) < len(stored))
+            self.equal(f"{where}: contains_nan of {field['name']}",
+                       summary["contains_nan"] or False, len(numbers) < len(values))
+            for key, extreme in (("lower_bound", min), ("upper_bound", max)):
+                if summary[key] is not None:
+                    self.equal(f"{where}: {key} of {field['name']}",
+                               decode_bound(kind, summary[key]), extreme(numbers))
+                elif kind != "uuid":
+                    self.equal(f"{where}: values without {key} of {field['name']}", numbers, [])
+
+    def check_partition(self, where, entry, by_id):
+        """Every row of the file gives the file's partition."""
+        types = {f["id"]: f["type"] for s in self.metadata["schemas"] for f in s["fields"]}
+        stored = list(entry["data_file"]["partition"].values())
+        fields = self.spec(entry["spec_id"])["fields"]
+        self.equal(f"{where}: fields of its partition", len(stored), len(fields))
+        for field, value in zip(fields, stored, strict=True):
+            source = types[field["source-id"]]
+            kind = result_kind(field["transform"], source)
+            value = None if value is None else stored_value(kind, value)
+            wanted = set(transformed(field["transform"], source, by_id[field["source-id"]]))
+            self.equal(f"{where}: {field['transform']} of {field['source-id']} in its rows",
+                       {same_nan(w) for w in wanted}, {same_nan(value)})
 
     def inherit(self, where, manifest, entry):
         """Spec, "Sequence Number Inheritance": null means the manifest's, for added files only."""
@@ -198,6 +278,7 @@ class Check:
             number = int((field.metadata or {}).get(b"PARQUET:field_id", b"-1"))
             self.expect(number in known, f"{where}: column {field.name} has field id {number}")
             by_id[number] = table.column(index)
+        self.check_partition(where, entry, by_id)
         types = {f["id"]: f["type"] for s in self.metadata["schemas"] for f in s["fields"]}
         for key, what in (("value_counts", len), ("null_value_counts", lambda c: c.null_count)):
             for number, count in pairs(file.get(key)):
@@ -247,8 +328,9 @@ class Check:
                         f"{where}: position {pos} is beyond the file's end")
             self.expect(target["sequence_number"] <= entry["sequence_number"],
                         f"{where}: older than the data file it deletes from")
-            self.equal(f"{where}: partition", entry["data_file"]["partition"],
-                       target["data_file"]["partition"])
+            self.equal(f"{where}: spec and partition",
+                       (entry["spec_id"], same_nans(entry["data_file"]["partition"])),
+                       (target["spec_id"], same_nans(target["data_file"]["partition"])))
             if target["sequence_number"] <= entry["sequence_number"]:
                 deleted.setdefault(path, set()).add(pos)
 
@@ -299,6 +381,69 @@ def type_ids(kind):
         yield kind["value-id"]
         yield from type_ids(kind["key"])
         yield from type_ids(kind["value"])
+
+
+def same_nan(value):
+    return "NaN" if value != value else value
+
+
+def same_nans(partition):
+    return {name: same_nan(value) for name, value in partition.items()}
+
+
+def result_kind(transform, source):
+    """The type of a partition field. Spec, "Partition Transforms"."""
+    if transform in ("year", "month", "hour") or transform.startswith("bucket"):
+        return "int"
+    return "date" if transform == "day" else source
+
+
+def stored_value(kind, value):
+    """A value of a manifest, without logical types, in the form of decode_bound."""
+    if kind.startswith("decimal"):
+        return int.from_bytes(value, "big", signed=True)
+    return value.encode() if isinstance(value, str) else value
+
+
+def transformed(transform, kind, column):
+    """The partition values of a column, by PyIceberg, in the form of decode_bound."""
+    if transform == "void":
+        return [None] * len(column)
+    function = parse_transform(transform).transform(IcebergType.handle_primitive_type(kind, None))
+    return [None if value is None else one_transformed(transform, kind, function, value)
+            for value in comparable(kind, column)]
+
+
+PER_CYCLE = {"year": 400, "month": 4800, "day": 146097, "hour": 146097 * 24}
+
+
+def one_transformed(transform, kind, function, value):
+    scale = None
+    if kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").split(",")[1])
+        value = decimal.Decimal(value).scaleb(-scale, decimal.Context(prec=80))
+    elif kind == "string":
+        value = value.decode()
+    elif kind == "uuid":
+        value = uuid.UUID(bytes=value)
+    cycles = 0
+    if transform in PER_CYCLE:                    # into Python's years: 400 of them are 146097 days
+        cycle = 146097 * (1 if kind == "date" else 86400 * 10**6)
+        cycles, value = divmod(value, cycle)
+    with decimal.localcontext(decimal.Context(prec=80)):
+        result = function(value)
+    if cycles:
+        result += cycles * PER_CYCLE[transform]
+    if isinstance(result, decimal.Decimal):
+        return int(result.scaleb(scale, decimal.Context(prec=80)))
+    if isinstance(result, uuid.UUID):
+        return result.bytes
+    if transform.startswith("truncate") and kind in ("int", "long"):
+        bits = 32 if kind == "int" else 64        # as Java wraps around
+        return (result + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+    if transform == "hour":
+        return max(min(result, 2**31 - 1), -2**31)
+    return result.encode() if isinstance(result, str) else result
 
 
 def comparable(kind, column):

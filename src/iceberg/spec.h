@@ -1,0 +1,40 @@
+/* spec.h - partition specs: from settings, and from one to the next. Iceberg spec, "Partitioning",
+ * "Partition Evolution". Pure. */
+#ifndef ICEBERG_SPEC_H
+#define ICEBERG_SPEC_H
+
+#include "config/config.h"
+#include "iceberg/metadata.h"
+
+/* What a table is to be partitioned by, as fields without ids; source ids are those of `schema`.
+ * ERR_INPUT names the place of the setting, the table, the column and what would be allowed. */
+bool partition_spec_resolve(Arena *arena, const PartitionRule *rule, const TableSchema *schema,
+                            PartitionSpec *out_spec, Error *err) WARN_UNUSED;
+
+/* The spec as far as it can live on with this schema: without fields whose column is gone, and with
+ * those of the rule whose column has come (back) under its name. *out_lost: how many fields went.
+ */
+void partition_spec_follow(Arena *arena, const PartitionSpec *spec, const PartitionRule *rule,
+                           const TableSchema *schema, PartitionSpec *out_spec, int *out_lost);
+
+/* "day(at), bucket[16](id)": the rule as it is remembered in the table, however it was spelled. */
+Str partition_rule_text(Arena *arena, const PartitionRule *rule);
+
+/* A copy of metadata in which new files have the fields of `wanted`, whose ids do not count. As
+ * Java does: an equal spec is used again; a field of the same source and transform keeps the id and
+ * name that it had in any spec; others get ids that were never used. Names that another field or
+ * another column has get a suffix. What did not change is shared. */
+TableMetadata *metadata_set_spec(Arena *arena, const TableMetadata *metadata,
+                                 const PartitionSpec *wanted);
+
+/* Same sources and transforms in the same order. */
+bool partition_spec_same(const PartitionSpec *a, const PartitionSpec *b);
+PartitionSpec partition_spec_copy(Arena *arena, const PartitionSpec *spec);
+
+/* The spec of new files. */
+const PartitionSpec *metadata_default_spec(const TableMetadata *metadata);
+/* A schema in which the spec's source columns have their types: the current one, or the newest that
+ * still had columns which were dropped since. */
+const IcebergSchema *metadata_spec_schema(const TableMetadata *metadata, const PartitionSpec *spec);
+
+#endif

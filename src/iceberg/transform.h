@@ -1,0 +1,22 @@
+/* transform.h - what partition transforms give. Iceberg spec, "Partition Transforms", "Appendix B".
+ * Pure. */
+#ifndef ICEBERG_TRANSFORM_H
+#define ICEBERG_TRANSFORM_H
+
+#include "base/error.h"
+#include "model/column.h"
+#include "model/transform.h"
+
+/* The value of a row that is not NULL, in Iceberg's binary single-value encoding, appended to out;
+ * the type must be one that the transform takes. ERR_INPUT: a decimal that has no room for what it
+ * is truncated to.
+ *
+ * Where numbers end, we do as Java does: an int or long wraps around when it is truncated below its
+ * smallest value. Hours beyond 32 bits (the year 246953) stay at the limit. */
+bool transform_apply(Transform transform, const Column *column, size_t row, Buf *out,
+                     Error *err) WARN_UNUSED;
+
+/* The hash of the bucket transform, before it is brought into [0, N). */
+uint32_t transform_hash(const Column *column, size_t row);
+
+#endif
