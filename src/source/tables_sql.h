@@ -53,9 +53,14 @@ enum {
     COL_XMIN,
 };
 
+/* A partitioned table has no rows that could miss a value (heap.c, StoreAttrMissingVal): its
+ * partitions say so. */
 #define COLUMNS_SQL                                                                                \
     "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attndims,"   \
-    " a.attgenerated, format_type(a.atttypid, a.atttypmod), a.atthasmissing, a.xmin"               \
+    " a.attgenerated, format_type(a.atttypid, a.atttypmod), a.atthasmissing"                       \
+    " OR (a.attrelid, a.attname) IN (SELECT pg_partition_root(p.oid)::oid, f.attname"              \
+    "   FROM pg_class p JOIN pg_attribute f ON f.attrelid = p.oid"                                 \
+    "   WHERE p.relispartition AND f.atthasmissing), a.xmin"                                       \
     " FROM pg_attribute a WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0"                     \
     " AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"
 
