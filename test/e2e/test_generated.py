@@ -1,5 +1,5 @@
-"""Generated columns. Before 18 none of them is in the stream; 18 can publish the stored ones, and has
-virtual ones, which never are."""
+"""Generated columns. Before 18 none of them is in the stream; 18 can publish the stored ones, and
+has virtual ones, which never are."""
 import pytest
 
 from lib.lake import Lake

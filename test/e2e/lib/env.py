@@ -8,12 +8,19 @@ import socket
 import subprocess
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CACHE = pathlib.Path(os.environ.get("WALBERG_TEST_CACHE") or "~/.cache/walberg-test").expanduser()
 PROGRAM = pathlib.Path(os.environ.get("WALBERG") or ROOT / "build" / "walberg")
 FULL = bool(os.environ.get("WALBERG_FULL"))
 POSTGRES = int(os.environ.get("WALBERG_POSTGRES") or 15)  # major version that tests run against
 SEED = int(os.environ.get("WALBERG_SEED") or random.SystemRandom().randrange(1, 10**6))
+
+
+def since(major):
+    """Mark of a test whose subject came with this major version of Postgres."""
+    return pytest.mark.skipif(POSTGRES < major, reason=f"came with Postgres {major}")
 
 
 handed_out = collections.deque()  # ports, the latest last

@@ -1,8 +1,8 @@
 """postgres - throwaway clusters of real servers.
 
 Major 15 is the distribution's when it is installed; every major from 13 to 18 comes from the cache
-(test/setup postgres MAJOR). WALBERG_POSTGRES=MAJOR runs the tests against that one. Servers refuse to
-run as root, so root starts them as another user.
+(test/setup postgres MAJOR). WALBERG_POSTGRES=MAJOR runs the tests against that one. Servers refuse
+to run as root, so root starts them as another user.
 """
 import os
 import pathlib
