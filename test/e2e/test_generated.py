@@ -90,3 +90,12 @@ def test_not_published(database, walberg):
     walberg.once()
     assert lake_rows(walberg) == source_rows(walberg, "id, a")
     assert "column s will not arrive" in walberg.call("check", *walberg.positional()).stdout
+
+
+def test_a_key_that_does_not_arrive_is_said(database, walberg, lake):
+    """Such a table cannot be followed; it is not left out silently."""
+    database.execute("create table t (id int primary key)", "create table u"
+                     " (id int, k int generated always as (id + 1) stored primary key)")
+    said = walberg.once().stderr
+    assert "left out" in said and "public.u" in said and "key column k does not arrive" in said
+    assert lake.has("t") and not lake.has("u")
