@@ -9,33 +9,50 @@
 
 #include "base/str.h"
 
-static atomic_long reached;
+enum { FAULTS_MAX = 4 };
 
-bool
-fault_point(const char *name, Error *err)
+/* What comes true at the point, of one <mode>:<n>[:<prefix>]. */
+static bool
+meet(Str spec, atomic_long *passed, const char *name, Error *err)
 {
-    const char *spec = getenv("WALBERG_FAULT"); /* NOLINT(concurrency-mt-unsafe): never set here */
+    const char *end = spec.ptr + spec.len;
+    const char *number = memchr(spec.ptr, ':', spec.len);
+    const char *prefix =
+        number == NULL ? NULL : memchr(number + 1, ':', (size_t) (end - number - 1));
+    Str wanted =
+        prefix == NULL ? STR("") : (Str){.ptr = prefix + 1, .len = (size_t) (end - prefix - 1)};
 
-    if (spec == NULL)
+    if (!str_starts(str_of(name), wanted))
         return true;
-
-    const char *number = strchr(spec, ':');
-    const char *prefix = number == NULL ? NULL : strchr(number + 1, ':');
-
-    if (prefix != NULL && !str_starts(str_of(name), str_of(prefix + 1)))
-        return true;
-    if (strncmp(spec, "list", 4) == 0) {
+    if (str_starts(spec, STR("list"))) {
         fprintf(stderr, "fault point %s\n", name);
         return true;
     }
 
     long nth = number == NULL ? 1 : strtol(number + 1, NULL, 10);
 
-    if (atomic_fetch_add(&reached, 1) + 1 != nth)
+    if (atomic_fetch_add(passed, 1) + 1 != nth)
         return true;
-    if (strncmp(spec, "crash", 5) == 0)
+    fprintf(stderr, "fault at %s: %.*s\n", name, STR_ARG(spec));
+    if (str_starts(spec, STR("crash")))
         _exit(137);
     return FAIL(err, ERR_TRANSIENT, "fault point %s", name);
+}
+
+bool
+fault_point(const char *name, Error *err)
+{
+    static atomic_long passed[FAULTS_MAX];
+    const char *spec = getenv("WALBERG_FAULT"); /* NOLINT(concurrency-mt-unsafe): never set here */
+    bool ok = true;
+
+    for (int i = 0; spec != NULL && i < FAULTS_MAX; i++) {
+        size_t length = strcspn(spec, ",");
+
+        ok = meet((Str){.ptr = spec, .len = length}, &passed[i], name, err) && ok;
+        spec = spec[length] == ',' ? spec + length + 1 : NULL;
+    }
+    return ok;
 }
 
 #else

@@ -3,8 +3,10 @@
  *     TRY(FAULT("store.put", err));
  *
  * WALBERG_FAULT=<mode>:<n>[:<name prefix>] with mode fail, crash or list: the nth point reached
- * (whose name starts with the prefix) fails with ERR_TRANSIENT or ends the process with _exit(137);
- * list prints each name once to stderr. Compiled out of release builds (-Dfault_points=false). */
+ * (whose name starts with the prefix; without one, of whatever name) fails with ERR_TRANSIENT or
+ * ends the process with _exit(137), and stderr has a line "fault at <name>"; list prints each name
+ * to stderr instead. Up to four of them, separated by commas, each with a count of its own.
+ * Compiled out of release builds (-Dfault_points=false). */
 #ifndef BASE_FAULT_H
 #define BASE_FAULT_H
 

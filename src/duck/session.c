@@ -1,14 +1,18 @@
 #include "duck/session.h"
 
+#include <pthread.h>
+
 #include <jansson.h>
 
 #include "duck/internal.h"
 #include "duck/value.h"
 
-enum { TYPE_NESTING_MAX = 32 };
+enum { TYPE_NESTING_MAX = 32, REASON_RUNS_MAX = 20 };
 
 struct DuckSession {
     duckdb_connection connection;
+    pthread_mutex_t interrupt_lock;
+    bool interrupt_asked; /* since the present statement began */
     Arena *failure_arena; /* of failure */
     DuckFailure failure;
 };
@@ -22,7 +26,7 @@ struct DuckStatement {
 };
 
 struct DuckRows {
-    DuckSession *session;
+    DuckStatement *statement;
     duckdb_result result;
     duckdb_data_chunk chunk;
     Arena *arena; /* of columns */
@@ -191,6 +195,7 @@ duck_session_open(Duck *duck, DuckSession **out_session, Error *err)
     DuckSession *session = xcalloc(1, sizeof *session);
 
     session->connection = connection;
+    pthread_mutex_init(&session->interrupt_lock, NULL);
     session->failure_arena = arena_new();
     session->failure = (DuckFailure){.position = -1, .message = STR("")};
     *out_session = session;
@@ -203,6 +208,7 @@ duck_session_close(DuckSession *session)
     if (session == NULL)
         return;
     duckdb_disconnect(&session->connection);
+    pthread_mutex_destroy(&session->interrupt_lock);
     arena_free(session->failure_arena);
     free(session);
 }
@@ -210,7 +216,30 @@ duck_session_close(DuckSession *session)
 void
 duck_session_interrupt(DuckSession *session)
 {
+    pthread_mutex_lock(&session->interrupt_lock);
+    session->interrupt_asked = true;
     duckdb_interrupt(session->connection);
+    pthread_mutex_unlock(&session->interrupt_lock);
+}
+
+/* DuckDB forgets earlier interruptions when a statement begins, and so do we. */
+static void
+forget_interrupt(DuckSession *session)
+{
+    pthread_mutex_lock(&session->interrupt_lock);
+    session->interrupt_asked = false;
+    pthread_mutex_unlock(&session->interrupt_lock);
+}
+
+static bool
+interrupt_asked(DuckSession *session)
+{
+    pthread_mutex_lock(&session->interrupt_lock);
+
+    bool asked = session->interrupt_asked;
+
+    pthread_mutex_unlock(&session->interrupt_lock);
+    return asked;
 }
 
 bool
@@ -449,15 +478,68 @@ duck_statement_parameter(const DuckStatement *statement, int i)
     return kind_of_id(duckdb_param_type(statement->prepared, (idx_t) i + 1));
 }
 
+/* --- reasons ------------------------------------------------------------------------------- */
+
+/* Whether the statement runs to its end; its rows are let go. */
+static bool
+run_to_end(DuckStatement *statement, Error *err)
+{
+    AUTO_RESULT duckdb_result result = {0};
+    bool more = duckdb_execute_prepared_streaming(statement->prepared, &result) == DuckDBSuccess;
+
+    while (more) {
+        AUTO_CHUNK duckdb_data_chunk chunk = duckdb_fetch_chunk(result);
+
+        more = chunk != NULL;
+    }
+
+    const char *text = duckdb_result_error(&result);
+
+    return text == NULL || failed(statement->session, text, err);
+}
+
+static bool
+is_nobodys_interrupt(DuckSession *session)
+{
+    return session->failure.class == DUCK_ERROR_INTERRUPTED && !interrupt_asked(session);
+}
+
+/* A thread of DuckDB that fails interrupts the others, and who fetches may be told of the
+ * interruption instead of the failure, which is gone then. The statement only reads: it is run
+ * again until it says why. A transaction was ended by the failure, and is begun anew for whoever
+ * ends it. */
+static bool
+find_reason(DuckStatement *statement, Error *err)
+{
+    DuckSession *session = statement->session;
+    bool in_transaction = duck_run(session->connection, "ROLLBACK", &(Error){0});
+    bool ended = false;
+
+    for (int i = 0; i < REASON_RUNS_MAX && !ended && is_nobodys_interrupt(session); i++)
+        ended = run_to_end(statement, err);
+    if (in_transaction)
+        (void) !duck_run(session->connection, "BEGIN TRANSACTION READ ONLY", &(Error){0});
+    if (ended || is_nobodys_interrupt(session))
+        return failed(session, "failed, and its reason was lost", err);
+    return false;
+}
+
+static bool
+failed_running(DuckStatement *statement, const char *text, Error *err)
+{
+    (void) failed(statement->session, text, err);
+    return is_nobodys_interrupt(statement->session) && find_reason(statement, err);
+}
+
 /* --- rows ---------------------------------------------------------------------------------- */
 
 static DuckRows *
-rows_of(DuckSession *session, duckdb_result result)
+rows_of(DuckStatement *statement, duckdb_result result)
 {
     DuckRows *rows = xcalloc(1, sizeof *rows);
     idx_t count = duckdb_column_count(&result);
 
-    rows->session = session;
+    rows->statement = statement;
     rows->result = result;
     rows->arena = arena_new();
     rows->column_count = (int) count;
@@ -477,12 +559,13 @@ duck_execute(DuckStatement *statement, DuckRows **out_rows, Error *err)
 {
     duckdb_result result = {0};
 
+    forget_interrupt(statement->session);
     if (duckdb_execute_prepared_streaming(statement->prepared, &result) != DuckDBSuccess) {
-        (void) failed(statement->session, duckdb_result_error(&result), err);
+        (void) !failed_running(statement, duckdb_result_error(&result), err);
         duckdb_destroy_result(&result);
         return false;
     }
-    *out_rows = rows_of(statement->session, result);
+    *out_rows = rows_of(statement, result);
     return true;
 }
 
@@ -495,7 +578,7 @@ duck_rows_next(DuckRows *rows, size_t *out_count, Error *err)
         const char *text = duckdb_result_error(&rows->result);
 
         if (text != NULL)
-            return failed(rows->session, text, err);
+            return failed_running(rows->statement, text, err);
         *out_count = 0;
         return true;
     }

@@ -108,7 +108,8 @@ bool duck_lockdown(Duck *duck, const char *const *directories, size_t count,
 
 bool duck_session_open(Duck *duck, DuckSession **out_session, Error *err) WARN_UNUSED;
 void duck_session_close(DuckSession *session); /* NULL is fine; after its statements and rows */
-/* Stop what runs, soon; nothing when nothing runs. From any thread. */
+/* Stop what runs, soon; nothing when nothing runs. From any thread. Nothing else makes a statement
+ * fail as DUCK_ERROR_INTERRUPTED. */
 void duck_session_interrupt(DuckSession *session);
 const DuckFailure *duck_session_failure(const DuckSession *session);
 
@@ -120,7 +121,7 @@ bool duck_session_ask(DuckSession *session, Arena *arena, const char *sql, Str p
 
 bool duck_prepare(DuckSession *session, const char *sql, DuckStatement **out_statement,
                   Error *err) WARN_UNUSED;
-void duck_statement_free(DuckStatement *statement); /* NULL is fine */
+void duck_statement_free(DuckStatement *statement); /* NULL is fine; after its rows */
 /* SELECT and EXPLAIN. */
 bool duck_statement_reads(const DuckStatement *statement);
 int duck_statement_column_count(const DuckStatement *statement);

@@ -28,7 +28,7 @@ typedef struct SchemaColumn {
     int32_t typmod;
     const char *pg_type; /* as format_type prints it; becomes the column's doc */
     bool not_null;
-    bool filled; /* rows from before ADD COLUMN have its default (pg_attribute.atthasmissing) */
+    bool filled; /* rows from before it was seen have values: atthasmissing, or it is generated */
 } SchemaColumn;
 
 typedef struct TableSchema TableSchema;

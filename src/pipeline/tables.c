@@ -244,6 +244,13 @@ log_published(const Pipeline *pl, const Publication *publication)
     if (publication->missing > 0 && publication->missing_sql != NULL)
         log_warn("tables are not published", LOG_INT("tables", publication->missing),
                  LOG_STR("run", publication->missing_sql));
+    for (int i = 0; i < pl->source.count; i++) {
+        const SourceTable *table = &pl->source.items[i];
+
+        if (table->excluded == NULL && table->problem != NULL && !table->published)
+            log_warn("left out of the publication", LOG_STR("table", table->qualified),
+                     LOG_STR("reason", table->problem));
+    }
 }
 
 /* ALTER PUBLICATION waits for locks on the tables: better later than holding up the others. A role

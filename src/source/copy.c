@@ -159,10 +159,11 @@ copy_task_sql(Arena *arena, const CopyTask *task)
     if (task->table->row_filter != NULL)
         buf_printf(&where, " AND (%s)", task->table->row_filter);
     /* COPY of a table itself reads no children, and spares the executor. */
-    if (where.len == 0)
+    if (where.len == 0 && !task->table->computed)
         return arena_printf(arena, "COPY %s (%s) TO STDOUT", relation, buf_text(&columns));
-    return arena_printf(arena, "COPY (SELECT %s FROM ONLY %s WHERE%s) TO STDOUT",
-                        buf_text(&columns), relation, buf_text(&where) + strlen(" AND"));
+    return arena_printf(arena, "COPY (SELECT %s FROM ONLY %s%s%s) TO STDOUT", buf_text(&columns),
+                        relation, where.len == 0 ? "" : " WHERE",
+                        where.len == 0 ? "" : buf_text(&where) + strlen(" AND"));
 }
 
 /* --- running --------------------------------------------------------------------------------- */

@@ -267,7 +267,10 @@ read_details(Load *load, Error *err)
         return true;
 
     const char *params[] = {load->read->publication};
-    const char *sql = pg_server_version(load->conn) >= 150000 ? PUBLISHED_SQL : PUBLISHED_SQL_14;
+    int version = pg_server_version(load->conn);
+    const char *sql = version >= 180000   ? PUBLISHED_SQL_18
+                      : version >= 150000 ? PUBLISHED_SQL_15
+                                          : PUBLISHED_SQL_14;
 
     if (!pg_query(load->conn, load->arena, sql, 1, params, &load->published, err))
         return WRAP(err, "read publication %s", load->read->publication);
@@ -382,13 +385,21 @@ in_column_list(const char *list, int64_t attnum)
     return false;
 }
 
-static const char *
-why_missing(const PgResult *c, int row, const char *column_list)
+static bool
+is_generated(const PgResult *c, int row)
 {
-    Str generated = pg_value(c, row, COL_GENERATED);
+    return pg_value(c, row, COL_GENERATED).len > 0;
+}
 
-    if (generated.len > 0)
-        return generated.ptr[0] == 'v' ? "a virtual generated column" : "a generated column";
+static const char *
+why_missing(const PgResult *c, int row, const SourceTable *table)
+{
+    const char *column_list = table->column_list;
+
+    if (str_eq(pg_value(c, row, COL_GENERATED), STR("v")))
+        return "a virtual generated column";
+    if (is_generated(c, row) && !table->generated_arrive)
+        return "a generated column";
     if (column_list != NULL && !in_column_list(column_list, pg_value_int(c, row, COL_ATTNUM)))
         return "not in the publication's column list";
     return NULL;
@@ -420,13 +431,12 @@ build_column(const Load *load, int row, Arena *arena, bool *out_as_text)
         .typmod = typmod,
         .pg_type = arena_str(arena, pg_value(c, row, COL_TYPE_NAME)).ptr,
         .not_null = pg_value_bool(c, row, COL_NOT_NULL),
-        .filled = pg_value_bool(c, row, COL_FILLED),
+        .filled = pg_value_bool(c, row, COL_FILLED) || is_generated(c, row),
     };
 }
 
 static void
-set_columns(Load *load, SourceTable *table, const char *column_list, TableSchema *schema,
-            Arena *schema_arena)
+set_columns(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_arena)
 {
     const PgResult *c = &load->columns;
     int from = first_row(c, table->relid);
@@ -441,7 +451,7 @@ set_columns(Load *load, SourceTable *table, const char *column_list, TableSchema
     table->missing = ARENA_ARRAY(load->arena, MissingColumn, most);
     table->text_columns = ARENA_ARRAY(load->arena, int, most);
     for (int row = from; row < to; row++) {
-        const char *reason = why_missing(c, row, column_list);
+        const char *reason = why_missing(c, row, table);
         bool as_text;
 
         table->columns_mark = mix(table->columns_mark, pg_value_int(c, row, COL_ATTNUM));
@@ -453,6 +463,7 @@ set_columns(Load *load, SourceTable *table, const char *column_list, TableSchema
             continue;
         }
         schema->columns[schema->column_count] = build_column(load, row, schema_arena, &as_text);
+        table->computed |= is_generated(c, row);
         if (as_text)
             table->text_columns[table->text_count++] = schema->column_count;
         schema->column_count++;
@@ -474,6 +485,7 @@ complete_table(Load *load, SourceTable *table)
         table->column_list = pg_value(p, row, PUB_COLUMNS).ptr;
         table->publication_entry = oid_at(p, row, PUB_ENTRY);
         table->schema_entry = oid_at(p, row, PUB_SCHEMA_ENTRY);
+        table->generated_arrive = pg_value_bool(p, row, PUB_GENERATED);
     }
     if (table->excluded != NULL)
         return;
@@ -484,7 +496,7 @@ complete_table(Load *load, SourceTable *table)
     schema->schema_name = arena_str(arena, table->schema_name);
     schema->table_name = arena_str(arena, table->table_name);
     schema->qualified = arena_strdup(arena, table->qualified);
-    set_columns(load, table, table->column_list, schema, arena);
+    set_columns(load, table, schema, arena);
     if (schema->column_count == 0) {
         table->excluded = "no column of it arrives";
         schema_unref(schema);

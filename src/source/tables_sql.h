@@ -53,9 +53,14 @@ enum {
     COL_XMIN,
 };
 
+/* A partitioned table has no rows that could miss a value (heap.c, StoreAttrMissingVal): its
+ * partitions say so. */
 #define COLUMNS_SQL                                                                                \
     "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attndims,"   \
-    " a.attgenerated, format_type(a.atttypid, a.atttypmod), a.atthasmissing, a.xmin"               \
+    " a.attgenerated, format_type(a.atttypid, a.atttypmod), a.atthasmissing"                       \
+    " OR (a.attrelid, a.attname) IN (SELECT pg_partition_root(p.oid)::oid, f.attname"              \
+    "   FROM pg_class p JOIN pg_attribute f ON f.attrelid = p.oid"                                 \
+    "   WHERE p.relispartition AND f.atthasmissing), a.xmin"                                       \
     " FROM pg_attribute a WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0"                     \
     " AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"
 
@@ -70,11 +75,17 @@ enum { KEY_REL, KEY_INDEX, KEY_PRIMARY, KEY_IDENTITY, KEY_IMMEDIATE, KEY_COLUMN 
     " AND i.indisvalid AND k.n <= i.indnkeyatts"                                                   \
     " ORDER BY i.indrelid, i.indexrelid, k.n"
 
-enum { PUB_REL, PUB_FILTER, PUB_COLUMNS, PUB_ENTRY, PUB_SCHEMA_ENTRY };
+enum { PUB_REL, PUB_FILTER, PUB_COLUMNS, PUB_ENTRY, PUB_SCHEMA_ENTRY, PUB_GENERATED };
+
+/* Stored generated columns came with 18: if the publication says so, or a column list names them
+ * (check_and_fetch_column_list in pg_publication.c: the list goes first). */
+#define PUBLISHED_SQL_18 PUBLISHED_SQL("r.prattrs IS NOT NULL OR b.pubgencols = 's'")
 
 /* Row filters, column lists and FOR TABLES IN SCHEMA came with 15. */
-#define PUBLISHED_SQL                                                                              \
-    "SELECT c.oid, p.rowfilter, array_to_string(r.prattrs::int2[], ' '), r.oid, s.oid"             \
+#define PUBLISHED_SQL_15 PUBLISHED_SQL("false")
+
+#define PUBLISHED_SQL(generated)                                                                   \
+    "SELECT c.oid, p.rowfilter, array_to_string(r.prattrs::int2[], ' '), r.oid, s.oid, " generated \
     " FROM pg_publication_tables p JOIN pg_publication b ON b.pubname = p.pubname"                 \
     " JOIN pg_namespace n ON n.nspname = p.schemaname"                                             \
     " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \
@@ -83,7 +94,7 @@ enum { PUB_REL, PUB_FILTER, PUB_COLUMNS, PUB_ENTRY, PUB_SCHEMA_ENTRY };
     " WHERE p.pubname = $1 ORDER BY c.oid"
 
 #define PUBLISHED_SQL_14                                                                           \
-    "SELECT c.oid, NULL, NULL, r.oid, NULL"                                                        \
+    "SELECT c.oid, NULL, NULL, r.oid, NULL, false"                                                 \
     " FROM pg_publication_tables p JOIN pg_publication b ON b.pubname = p.pubname"                 \
     " JOIN pg_namespace n ON n.nspname = p.schemaname"                                             \
     " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \

@@ -23,7 +23,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def postgres():
-    server = Postgres(15)
+    server = Postgres()
     yield server
     server.remove()
 

@@ -145,7 +145,7 @@ def test_a_role_without_rights(database, walberg):
 
 
 def test_a_server_that_cannot_work(walberg):
-    server = Postgres(15, {"wal_level": "replica", "max_replication_slots": "0",
+    server = Postgres(settings={"wal_level": "replica", "max_replication_slots": "0",
                            "max_wal_senders": "0"})
     try:
         items = check(walberg, uri=server.uri())
@@ -159,7 +159,7 @@ def test_a_server_that_cannot_work(walberg):
 
 
 def test_limits_that_lose_slots(walberg):
-    server = Postgres(15, {"max_slot_wal_keep_size": "512MB"})
+    server = Postgres(settings={"max_slot_wal_keep_size": "512MB"})
     try:
         items = check(walberg, uri=server.uri())
         assert only(items, "max_slot_wal_keep_size")[:2] == (

@@ -160,7 +160,7 @@ def test_source_that_went_back_in_time_is_refused(database, walberg):
 def test_another_server_under_the_same_name_is_refused(database, walberg, lake, tmp_path):
     database.execute(*TABLE)
     walberg.once()
-    other = Postgres(15)
+    other = Postgres()
     try:
         impostor = Database(other, database.name)
         impostor.execute(*TABLE)

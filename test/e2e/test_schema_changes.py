@@ -242,3 +242,19 @@ def test_partitioned_table_changes_shape(pipeline, database, lake):
                      "alter table t drop column c", "delete from t where id = 4")
     pipeline.settle()
     equal(database, lake)
+
+
+@pytest.mark.parametrize("default", ["7", "random()::int"], ids=["constant", "volatile"])
+def test_partitioned_table_gets_a_default(default, pipeline, database, lake):
+    """Only the partitions tell that old rows have it."""
+    database.execute("create table t (id int, a int, b text, primary key (id, a))"
+                     " partition by range (a)",
+                     "create table t1 partition of t for values from (0) to (5)",
+                     "create table t2 partition of t for values from (5) to (100)"
+                     " partition by range (a)",
+                     "create table t21 partition of t2 for values from (5) to (100)", ROWS)
+    pipeline.begin()
+    database.execute(f"alter table t add column c int default {default}",
+                     "insert into t values (20, 20, 'x', 1)")
+    pipeline.settle()
+    equal(database, lake)

@@ -77,7 +77,7 @@ def test_password_is_never_printed(tmp_path):
 
 
 def test_wal_level_that_cannot_work(tmp_path):
-    server = Postgres(15, {"wal_level": "replica"})
+    server = Postgres(settings={"wal_level": "replica"})
     try:
         done = run(tmp_path, "run", "--once", Database(server, "x").uri, str(tmp_path / "lake"))
         assert done.returncode == 1

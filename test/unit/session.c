@@ -285,6 +285,26 @@ failures_have_a_class(void **state)
     fails_with(session, "load httpfs", DUCK_ERROR_PERMISSION, NULL);
 }
 
+/* DuckDB tells now and then of the interruption with which one thread that fails stops the others:
+ * nobody asked for it, so it is no reason. */
+static void
+an_interrupt_that_nobody_asked_for_is_no_reason(void **state)
+{
+    DuckSession *session = ((Fixture *) *state)->session;
+    Error err = {0};
+
+    for (int i = 0; i < 400; i++) {
+        if (i % 2 == 0)
+            OK(duck_session_run(session, "BEGIN TRANSACTION READ ONLY", &err));
+        fails_with(session,
+                   "select case when i % 200000 = 199999 then error('late') else 'x' end from "
+                   "range(1000000) t(i)",
+                   DUCK_ERROR_INVALID_INPUT, NULL);
+        if (i % 2 == 0)
+            OK(duck_session_run(session, "ROLLBACK", &err));
+    }
+}
+
 static void *
 interrupt_soon(void *session)
 {
@@ -355,6 +375,7 @@ main(void)
         cmocka_unit_test(maps_are_json_objects),
         cmocka_unit_test(settings_mean_what_postgres_means),
         cmocka_unit_test(failures_have_a_class),
+        cmocka_unit_test(an_interrupt_that_nobody_asked_for_is_no_reason),
         cmocka_unit_test(a_statement_can_be_interrupted),
         cmocka_unit_test(dead_rows_are_filtered),
     };

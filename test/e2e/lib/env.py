@@ -1,4 +1,5 @@
 """env - where things are, and the small needs of everything here: ports, waiting, processes."""
+import collections
 import os
 import pathlib
 import random
@@ -7,24 +8,41 @@ import socket
 import subprocess
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CACHE = pathlib.Path(os.environ.get("WALBERG_TEST_CACHE") or "~/.cache/walberg-test").expanduser()
 PROGRAM = pathlib.Path(os.environ.get("WALBERG") or ROOT / "build" / "walberg")
 FULL = bool(os.environ.get("WALBERG_FULL"))
+POSTGRES = int(os.environ.get("WALBERG_POSTGRES") or 15)  # major version that tests run against
 SEED = int(os.environ.get("WALBERG_SEED") or random.SystemRandom().randrange(1, 10**6))
 
 
+def since(major):
+    """Mark of a test whose subject came with this major version of Postgres."""
+    return pytest.mark.skipif(POSTGRES < major, reason=f"came with Postgres {major}")
+
+
+handed_out = collections.deque()  # ports, the latest last
+
+
 def free_port(start=None, end=None):
-    """A port nobody listens on. WALBERG_TEST_PORTS=21600-21999 keeps to a range."""
+    """A port nobody listens on, and none that was handed out lately: who asks for several binds
+    them all later. WALBERG_TEST_PORTS=21600-21999 keeps to a range."""
     first, last = (os.environ.get("WALBERG_TEST_PORTS") or "20000-29999").split("-")
-    for _ in range(1000):
-        port = random.SystemRandom().randrange(start or int(first), (end or int(last)) + 1)
+    wanted = range(start or int(first), (end or int(last)) + 1)
+    while len(handed_out) > len(wanted) // 2:
+        handed_out.popleft()
+    for port in random.SystemRandom().sample(wanted, len(wanted)):
+        if port in handed_out:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            handed_out.append(port)
             return port
     raise RuntimeError("no free port")
 

@@ -1,7 +1,8 @@
 """postgres - throwaway clusters of real servers.
 
 Major 15 is the distribution's when it is installed; every major from 13 to 18 comes from the cache
-(test/setup postgres MAJOR). Servers refuse to run as root, so root starts them as another user.
+(test/setup postgres MAJOR). WALBERG_POSTGRES=MAJOR runs the tests against that one. Servers refuse
+to run as root, so root starts them as another user.
 """
 import os
 import pathlib
@@ -12,7 +13,7 @@ import tempfile
 
 import psycopg
 
-from lib.env import CACHE, ROOT, free_port
+from lib.env import CACHE, POSTGRES, ROOT, free_port
 
 DISTRIBUTION = pathlib.Path("/usr/lib/postgresql")
 SETTINGS = {
@@ -51,7 +52,7 @@ def home_of(major):
 
 
 class Postgres:
-    def __init__(self, major=15, settings=None):
+    def __init__(self, major=POSTGRES, settings=None):
         self.major = major
         self.port = free_port()
         self.user = server_user()

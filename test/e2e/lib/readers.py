@@ -13,6 +13,7 @@ Dates and timestamps are numbers because no two libraries agree on a text for th
 44 BC.
 """
 import atexit
+import functools
 import importlib
 import json
 import os
@@ -130,13 +131,16 @@ def uuid_columns(arrow, table):
 # --- DuckDB ----------------------------------------------------------------------------------
 
 
+@functools.cache
 def duckdb_connection(server):
+    """One for all tables of a server: loading the extensions takes longer than a small table."""
     conn = duckdb.connect(config={"autoinstall_known_extensions": False,
                                   "autoload_known_extensions": False, "threads": 2})
     for name in ("httpfs", "avro", "iceberg"):
         package = pathlib.Path(importlib.import_module(f"duckdb_extension_{name}").__file__).parent
         conn.load_extension(str(next(package.rglob("*.duckdb_extension"))))
     conn.execute("set timezone = 'UTC'")
+    conn.execute("set enable_external_file_cache = false")
     if server:
         conn.execute(f"create secret (type s3, key_id '{KEY}', secret '{SECRET}',"
                      f" endpoint '127.0.0.1:{server.port}', url_style 'path', use_ssl false,"
@@ -145,10 +149,10 @@ def duckdb_connection(server):
 
 
 def duckdb_iceberg(table):
-    with duckdb_connection(table.storage.server) as conn:
-        location = table.uri.replace("'", "''")
-        scan = conn.execute(f"select * from iceberg_scan('{location}')")
-        return table_rows(scan.to_arrow_table())
+    location = table.uri.replace("'", "''")
+    conn = duckdb_connection(table.storage.server).cursor()
+    scan = conn.execute(f"select * from iceberg_scan('{location}')")
+    return table_rows(scan.to_arrow_table())
 
 
 # --- Java ------------------------------------------------------------------------------------
