@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "model/cast.h"
 #include "model/transform.h"
 
 #include <stdint.h>
@@ -31,6 +32,8 @@ typedef struct TableRule {
     const char *name; /* lake name, NULL: as in Postgres */
     StrList key;      /* column names, empty: the replica identity's */
     PartitionRule partition;
+    size_t cast_count;
+    CastRule *casts; /* of columns; a later one of the same column wins */
 } TableRule;
 
 typedef struct Config {

@@ -124,6 +124,45 @@ set_partition(Loader *loader, PartitionRule *rule, const YamlNode *value, const 
     return true;
 }
 
+/* {COLUMN: {cast: TYPE}} */
+static bool
+set_cast(Loader *loader, CastRule *cast, const YamlNode *column, const char *key, Error *err)
+{
+    const YamlNode *option = column->first;
+    const char *place = arena_printf(loader->arena, "%s.%.*s", key, STR_ARG(column->key->text));
+
+    if (column->kind != YAML_MAP || option == NULL || option->next != NULL ||
+        !str_eqc(option->key->text, "cast") || option->kind != YAML_SCALAR) {
+        (void) FAIL(err, ERR_INPUT, "wants {cast: TYPE}");
+        return wrap_place(loader, column, place, err);
+    }
+    place = arena_printf(loader->arena, "%s.cast", place);
+    if (!cast_parse(loader->arena, option->text, &cast->type, err))
+        return wrap_place(loader, option, place, err);
+    cast->column = arena_str(loader->arena, column->key->text);
+    cast->text = arena_str(loader->arena, option->text);
+    cast->place = place_text(loader, option, place);
+    return true;
+}
+
+static bool
+set_columns(Loader *loader, TableRule *rule, const YamlNode *value, const char *key, Error *err)
+{
+    size_t count = 0;
+
+    if (value->kind != YAML_MAP) {
+        (void) FAIL(err, ERR_INPUT,
+                    "wants a mapping of columns: {price: {cast: \"decimal(18,4)\"}}");
+        return wrap_place(loader, value, key, err);
+    }
+    for (const YamlNode *column = value->first; column != NULL; column = column->next)
+        count++;
+    rule->casts = ARENA_ARRAY(loader->arena, CastRule, count);
+    for (const YamlNode *column = value->first; column != NULL; column = column->next)
+        TRY(set_cast(loader, &rule->casts[rule->cast_count++], column, key, err));
+    return true;
+}
+
 static bool
 set_table_option(Loader *loader, TableRule *rule, Str option, const YamlNode *value, Error *err)
 {
@@ -140,12 +179,14 @@ set_table_option(Loader *loader, TableRule *rule, Str option, const YamlNode *va
                wrap_place(loader, value, key, err);
     if (str_eqc(option, "partition"))
         return set_partition(loader, &rule->partition, value, key, err);
+    if (str_eqc(option, "columns"))
+        return set_columns(loader, rule, value, key, err);
 
     const TableOption *near = table_option_nearest(option);
 
     return fail_unknown(loader, value->key == NULL ? value : value->key, key,
                         near == NULL
-                            ? "the settings of a table are name, key and partition"
+                            ? "the settings of a table are name, key, partition and columns"
                             : arena_printf(loader->arena, "did you mean \"%s\"?", near->name),
                         err);
 }
@@ -175,7 +216,7 @@ apply_tables(Loader *loader, const YamlNode *tables, Error *err)
 
         TRY(new_rule(loader, entry->key->text, entry->key, &rule, err));
         if (entry->kind != YAML_MAP && !yaml_is_empty(entry) && !yaml_is_null(entry)) {
-            (void) FAIL(err, ERR_INPUT, "wants a mapping of name, key and partition");
+            (void) FAIL(err, ERR_INPUT, "wants a mapping of name, key, partition and columns");
             return wrap_place(loader, entry,
                               arena_printf(loader->arena, "tables.%s", rule.pattern.ptr), err);
         }

@@ -109,12 +109,26 @@ config_takes_table(const Config *config, Str schema, Str table)
     return takes;
 }
 
+static void
+add_casts(Arena *arena, TableRule *merged, const TableRule *rule)
+{
+    CastRule *casts;
+
+    if (rule->cast_count == 0)
+        return;
+    casts = ARENA_ARRAY(arena, CastRule, merged->cast_count + rule->cast_count);
+    for (size_t i = 0; i < merged->cast_count; i++)
+        casts[i] = merged->casts[i];
+    for (size_t i = 0; i < rule->cast_count; i++)
+        casts[merged->cast_count++] = rule->casts[i];
+    merged->casts = casts;
+}
+
 TableRule
 config_table_rule(const Config *config, Arena *arena, Str schema, Str table)
 {
     TableRule merged = {0};
 
-    (void) arena;
     for (size_t i = 0; i < config->rule_count; i++) {
         const TableRule *rule = &config->rules[i];
 
@@ -127,6 +141,7 @@ config_table_rule(const Config *config, Arena *arena, Str schema, Str table)
             merged.key = rule->key;
         if (rule->partition.place != NULL)
             merged.partition = rule->partition;
+        add_casts(arena, &merged, rule);
     }
     return merged;
 }

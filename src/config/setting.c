@@ -22,8 +22,11 @@ const TableOption table_options[TABLE_OPTION_COUNT] = {
      "columns of the replica identity"},
     {"partition", "list", "[\"day(created_at)\", \"bucket[16](id)\"]",
      "partitions of the table in the lake: columns, or identity, bucket[N], truncate[N], year, "
-     "month, "
-     "day, hour or void of a column. When it changes, new files have the new partitions"},
+     "month, day, hour or void of a column. When it changes, new files have the new partitions"},
+    {"columns", "mapping", "{price: {cast: \"decimal(18,4)\"}}",
+     "another type in the lake: anything may become string; smallint and integer long, double or "
+     "decimal(p,s); bigint and numeric decimal(p,s); real double. A value that does not fit exactly "
+     "is a reject. When it changes, the table is copied again unless Iceberg can widen the column"},
 };
 
 const Setting *

@@ -176,7 +176,10 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
         return FAIL(err, ERR_COPY, "column %.*s was added with a default that old rows have, too",
                     STR_ARG(column->field.name));
     if (known != NULL && !want->fresh) {
-        type_duckdb_name(known->type, &was);
+        if (type_is_nested(known->type))
+            type_duckdb_name(known->type, &was);
+        else
+            type_iceberg_name(known->type, &was);
         return FAIL(err, ERR_COPY, "column %.*s changed its type to %s, and the lake has it as %s",
                     STR_ARG(column->field.name), column->pg_type, buf_text(&was));
     }

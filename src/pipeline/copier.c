@@ -407,6 +407,8 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
     log_info("copied", LOG_STR("table", table->schema->qualified),
              LOG_INT("rows", table->sink_table->rows),
              LOG_STR("position", POSITION_TEXT(position)));
+    if (pl->options->once && position > pl->stop_at)
+        pl->stop_at = position; /* all tables have to get there for its rows to be shown */
     if (table->copy_again) {
         table->copy_again = false;
         TRY(pipeline_write_state(pl, err));

@@ -67,7 +67,7 @@ typedef struct CopyReader CopyReader;
 
 /* Inside source_copy_begin(). The task must outlive the reader. ERR_CONFLICT when the relation was
  * rewritten since the snapshot (ALTER TABLE, VACUUM FULL, TRUNCATE): an older snapshot would see it
- * empty. */
+ * empty; or is another one by now than the task says (renamed, dropped, a column gone). */
 bool copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run,
                       CopyReader **out_reader, Error *err) WARN_UNUSED;
 /* Fill an empty batch of the table's schema and seal it. *out_end: the task has no more rows (the

@@ -405,8 +405,47 @@ why_missing(const PgResult *c, int row, const SourceTable *table)
     return NULL;
 }
 
+/* The setting for a column; NULL: it arrives as it is. */
+static const CastRule *
+find_cast(const TableRule *rule, Str column)
+{
+    const CastRule *found = NULL;
+
+    for (size_t i = 0; i < rule->cast_count; i++)
+        if (str_eq(rule->casts[i].column, column))
+            found = &rule->casts[i];
+    return found;
+}
+
+/* `type`, or what the setting wants instead. */
+static const Type *
+apply_cast(const Load *load, SourceTable *table, const CastRule *cast, const PgType *pg,
+           const Type *type)
+{
+    if (cast == NULL)
+        return type;
+    if (cast_allows(pg, type, cast->type))
+        return cast->type;
+    if (table->problem == NULL)
+        table->problem = arena_printf(
+            load->arena, "%s: a column of type %.*s cannot be cast to %.*s\nhint: it may be %s",
+            cast->place, STR_ARG(pg->name), STR_ARG(cast->text), cast_choices(pg, type));
+    return type;
+}
+
+static void
+check_casts(const Load *load, SourceTable *table, const TableRule *rule, const TableSchema *schema)
+{
+    for (size_t i = 0; i < rule->cast_count && table->problem == NULL; i++)
+        if (schema_find_column(schema, rule->casts[i].column) < 0)
+            table->problem = arena_printf(
+                load->arena, "%s: the table has no column %.*s that arrives in the lake",
+                rule->casts[i].place, STR_ARG(rule->casts[i].column));
+}
+
 static SchemaColumn
-build_column(const Load *load, int row, Arena *arena, bool *out_as_text)
+build_column(const Load *load, int row, SourceTable *table, const CastRule *cast, Arena *arena,
+             bool *out_as_text)
 {
     const PgResult *c = &load->columns;
     uint32_t oid = oid_at(c, row, COL_TYPE);
@@ -421,7 +460,8 @@ build_column(const Load *load, int row, Arena *arena, bool *out_as_text)
     const Type *type =
         type_from_postgres(arena, pg, typmod, (int) pg_value_int(c, row, COL_DIMENSIONS));
 
-    *out_as_text = type_arrives_as_text(pg, type);
+    *out_as_text = cast == NULL && type_arrives_as_text(pg, type);
+    type = apply_cast(load, table, cast, pg, type);
     return (SchemaColumn){
         /* Not required even if NOT NULL: a value that cannot be held reads NULL. */
         .field = {.name = arena_str(arena, pg_value(c, row, COL_NAME)),
@@ -439,6 +479,8 @@ static void
 set_columns(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_arena)
 {
     const PgResult *c = &load->columns;
+    TableRule rule =
+        config_table_rule(load->read->config, load->arena, table->schema_name, table->table_name);
     int from = first_row(c, table->relid);
     int to = from;
 
@@ -462,12 +504,14 @@ set_columns(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_a
                 (MissingColumn){.name = pg_value(c, row, COL_NAME), .reason = reason};
             continue;
         }
-        schema->columns[schema->column_count] = build_column(load, row, schema_arena, &as_text);
+        schema->columns[schema->column_count] = build_column(
+            load, row, table, find_cast(&rule, pg_value(c, row, COL_NAME)), schema_arena, &as_text);
         table->computed |= is_generated(c, row);
         if (as_text)
             table->text_columns[table->text_count++] = schema->column_count;
         schema->column_count++;
     }
+    check_casts(load, table, &rule, schema);
 }
 
 /* --- assembly -------------------------------------------------------------------------------- */

@@ -272,7 +272,7 @@ copy_refuses_what_would_lose_rows(void **state)
 
     /* A column that went away meanwhile */
     run_sql(conn, "ALTER TABLE rw.t RENAME COLUMN v TO w");
-    FAILS(tally_task(&tally, reader, &plan.tasks[0], &run, &err), ERR_INPUT);
+    FAILS(tally_task(&tally, reader, &plan.tasks[0], &run, &err), ERR_CONFLICT);
     assert_string_equal(pg_sqlstate(reader), "42703");
     run_sql(conn, "ALTER TABLE rw.t RENAME COLUMN w TO v");
 
