@@ -280,7 +280,18 @@ set_options(void **state)
          "--set tables.public.orders.kye: unknown setting\nhint: did you mean \"key\"?"},
         {NULL, "tables.public.orders.sorting=[at]",
          "--set tables.public.orders.sorting: unknown setting\n"
-         "hint: the settings of a table are name, key and partition"},
+         "hint: the settings of a table are name, key, partition and columns"},
+        {NULL, "tables.public.orders.columns=price",
+         "--set tables.public.orders.columns: wants a mapping of columns: {price: {cast: "
+         "\"decimal(18,4)\"}}"},
+        {NULL, "tables.public.orders.columns={price: {type: text}}",
+         "--set tables.public.orders.columns.price: wants {cast: TYPE}"},
+        {NULL, "tables.public.orders.columns={price: {cast: \"decimal(39,2)\"}}",
+         "--set tables.public.orders.columns.price.cast: wants decimal(p,s) with 1 <= p <= 38 and "
+         "0 <= s <= p\nhint: decimal(18,4)"},
+        {NULL, "tables.public.orders.columns={price: {cast: money}}",
+         "--set tables.public.orders.columns.price.cast: \"money\" is no type to cast to\n"
+         "hint: string, long, double or decimal(p,s)"},
         {NULL, "tables.public.orders.partition=[week(at)]",
          "--set tables.public.orders.partition: \"week(at)\": \"week\" is no partition transform\n"
          "hint: transforms are identity, bucket[N], truncate[N], year, month, day, hour and void: "

@@ -1,6 +1,7 @@
 /* From Postgres types to logical types, their names and ids. */
 #include "testing.h"
 
+#include "model/cast.h"
 #include "model/type.h"
 
 #define BASE(oid_, name_)                                                                          \
@@ -308,6 +309,48 @@ equality_sees_shape_and_names(void **state)
     arena_free(arena);
 }
 
+/* The matrix of model/cast.h, as a whole: rows from, columns string, long, double, decimal. */
+static void
+casts_are_a_closed_matrix(void **state)
+{
+    static const struct {
+        const char *name;
+        Type type;
+        const char *allowed;
+    } rows[] = {
+        {"int2", {.kind = TYPE_INT32}, "yyyy"},
+        {"int4", {.kind = TYPE_INT32}, "yyyy"},
+        {"int8", {.kind = TYPE_INT64}, "ynny"},
+        {"float4", {.kind = TYPE_FLOAT32}, "ynyn"},
+        {"float8", {.kind = TYPE_FLOAT64}, "ynnn"},
+        {"numeric", {.kind = TYPE_STRING}, "ynny"},
+        {"numeric", {.kind = TYPE_DECIMAL, .precision = 8, .scale = 2}, "ynny"},
+        {"money", {.kind = TYPE_DECIMAL, .form = FORM_MONEY, .precision = 19, .scale = 2}, "ynnn"},
+        {"text", {.kind = TYPE_STRING}, "ynnn"},
+        {"date", {.kind = TYPE_DATE}, "ynnn"},
+        {"bool", {.kind = TYPE_BOOL}, "ynnn"},
+    };
+
+    static const char *const names[] = {"string", "long", "double", "numeric(12, 4)"};
+    AUTO_ARENA Arena *arena = arena_new();
+    Error err = {0};
+
+    (void) state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        PgType pg = {.typtype = 'b', .name = str_of(rows[i].name)};
+
+        for (int c = 0; c < 4; c++) {
+            const Type *to;
+
+            OK(cast_parse(arena, str_of(names[c]), &to, &err));
+            if (cast_allows(&pg, &rows[i].type, to) != (rows[i].allowed[c] == 'y')) {
+                print_error("%s to %s\n", rows[i].name, names[c]);
+                fail();
+            }
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -321,6 +364,7 @@ main(void)
         cmocka_unit_test(extensions_are_known_by_name),
         cmocka_unit_test(ids_are_those_of_iceberg),
         cmocka_unit_test(equality_sees_shape_and_names),
+        cmocka_unit_test(casts_are_a_closed_matrix),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
