@@ -58,6 +58,8 @@ copy_missing_tables(Pipeline *pl, Error *err)
             continue;
         }
         copier_free(pl);
+        pg_close(pl->conn); /* it may have gone with the others: the next try opens it again */
+        pl->conn = NULL;
         if (!retry_again(&retry, "the copy was interrupted", err))
             return false;
     }

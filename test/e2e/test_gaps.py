@@ -105,6 +105,7 @@ def test_taken_out_while_running_and_left_so(database, walberg):
     walberg.once(source__tables='["public.*", "!public.t"]')
 
 
+@since(15)
 def test_a_schema_taken_out_and_put_back(database, walberg):
     database.execute(*TABLE, "create publication mine for tables in schema public")
     walberg.settings["source.publication"] = "mine"

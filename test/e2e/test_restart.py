@@ -192,6 +192,24 @@ def test_source_restart_is_ridden_out(database, walberg, lake):
     compare(database, lake, ["t"])
 
 
+def test_connections_lost_during_the_copy(database, walberg, lake):
+    """All of them, also the one that is not copying: the copy needs it to begin again."""
+    database.execute(*TABLE)
+    walberg.once()
+    walberg.call("resync", *walberg.positional(), "t", check=True)
+    with database.connect(autocommit=False) as conn:
+        conn.execute("lock table t in access exclusive mode")
+        walberg.start()
+        wait_for("the copy to wait for the lock", lambda: database.rows(
+            "select 1 from pg_stat_activity where application_name = 'walberg copy'"
+            " and wait_event_type = 'Lock' and datname = current_database()"))
+        database.execute("select pg_terminate_backend(pid) from pg_stat_activity"
+                         " where application_name like 'walberg%' and datname = current_database()")
+        conn.commit()
+    walberg.wait_streaming(20)
+    compare(database, lake, ["t"])
+
+
 def test_table_dropped_and_made_again_is_not_mixed(database, walberg, lake):
     database.execute(*TABLE, "create table other (id int primary key)")
     walberg.once()

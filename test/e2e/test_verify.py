@@ -100,7 +100,7 @@ def test_equal_while_written_to(database, walberg):
     database.execute(*TABLE, "create table log (line text, n int)",
                      "alter table log replica identity full")
     walberg.start()
-    walberg.wait_caught_up()
+    walberg.wait_streaming()
     stop = threading.Event()
 
     def write(seed):
