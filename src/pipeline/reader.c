@@ -231,7 +231,7 @@ check_members(Reader *reader, PipeTable *table, Error *err)
 
     if (table->members_checked)
         return true;
-    TRY(ask_catalog(reader, arena, table->schema->relid, &found, &now, err));
+    TRY(ask_catalog(reader, arena, table->reading->relid, &found, &now, err));
     if (now != NULL && !same_members(table->reading, now))
         give_up(reader, table, "a composite type of its columns has other attributes", true);
     table->members_checked = true;
@@ -292,14 +292,14 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
     TableSchema *shape = NULL;
     const TableSchema *now;
 
-    TRY(ask_catalog(reader, arena, table->schema->relid, &found, &now, err));
+    TRY(ask_catalog(reader, arena, table->reading->relid, &found, &now, err));
 
     bool done = now != NULL
                     ? relation_shape(reader->catalog, table, now, message, &shape, err)
                     : FAIL(err, ERR_INPUT,
                            "the table was dropped, after its columns changed\n"
                            "hint: what the lake has is from before; walberg cleanup %s removes it",
-                           table->schema->qualified);
+                           table->reading->qualified);
 
     if (done) {
         if (schema_same_shape(shape, table->reading))
@@ -308,7 +308,7 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
             change_shape(table, shape);
         if (!relation_map(table, message))
             done =
-                FAIL(err, ERR_BUG, "table %s does not fit its own shape", table->schema->qualified);
+                FAIL(err, ERR_BUG, "table %s does not fit its own shape", table->reading->qualified);
     } else if (err->kind == ERR_COPY && schema_same_shape(now, table->reading) &&
                table->misfits++ > 0) {
         err->kind = ERR_INPUT; /* one copy did not change anything: a second would not either */
@@ -352,7 +352,7 @@ understand(Reader *reader, PipeTable *table, Error *err)
 {
     if (table->relation == NULL)
         return FAIL(err, ERR_BUG, "a change of table %s came before its Relation message",
-                    table->schema->qualified);
+                    table->reading->qualified);
     return meet_relation(reader, table, table->relation, err);
 }
 

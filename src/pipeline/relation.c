@@ -13,8 +13,8 @@ struct RelationMap {
 static int
 by_relid(const void *a, const void *b)
 {
-    uint32_t x = (*(PipeTable *const *) a)->schema->relid;
-    uint32_t y = (*(PipeTable *const *) b)->schema->relid;
+    uint32_t x = (*(PipeTable *const *) a)->reading->relid;
+    uint32_t y = (*(PipeTable *const *) b)->reading->relid;
 
     return x < y ? -1 : x > y;
 }
@@ -53,12 +53,12 @@ relation_table(const RelationMap *map, uint32_t relid)
     while (low < high) {
         size_t middle = (low + high) / 2;
 
-        if (map->tables[middle]->schema->relid < relid)
+        if (map->tables[middle]->reading->relid < relid)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < map->count && map->tables[low]->schema->relid == relid ? map->tables[low] : NULL;
+    return low < map->count && map->tables[low]->reading->relid == relid ? map->tables[low] : NULL;
 }
 
 void
