@@ -8,7 +8,8 @@
  * shows its old rows until the copy is complete.
  *
  * Who owns what: the reader thread fills batches, follows the shape of the stream (`reading`, never
- * `schema`) and moves `done`; the main thread owns everything else. `state` is read by both. Tables join and leave only while no reader runs. */
+ * `schema`) and moves `done`; the main thread owns everything else. `state` is read by both. Tables
+ * join and leave only while no reader runs. */
 #ifndef PIPELINE_TABLE_H
 #define PIPELINE_TABLE_H
 

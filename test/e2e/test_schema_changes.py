@@ -114,14 +114,25 @@ def test_change_with_rows_after_it(change, pipeline, database, lake):
     equal(database, lake)
 
 
-@pytest.mark.parametrize("change", [c for c in CHANGES if c != "rename the table"])
-def test_change_of_a_table_without_traffic(change, pipeline, database, lake):
+def change_without_rows(change, pipeline, database, lake):
     """No row tells of it: the catalog does."""
     database.execute(TABLE, ROWS)
     pipeline.begin()
     database.execute(*CHANGES[change])
     pipeline.settle()
     equal(database, lake)
+
+
+@pytest.mark.parametrize("change", [c for c in CHANGES if c != "rename the table"])
+def test_change_of_a_table_without_traffic(change, walberg, database, lake):
+    change_without_rows(change, Stopped(walberg), database, lake)
+
+
+# Each takes as long as it takes to look, and to hear that nothing came meanwhile.
+@pytest.mark.parametrize("change", ["add with a default", "drop and add again", "rename",
+                                    "same type, other values", "another key"])
+def test_change_without_traffic_is_seen_while_running(change, walberg, database, lake):
+    change_without_rows(change, Running(walberg), database, lake)
 
 
 def test_rows_between_changes_of_one_transaction(pipeline, database, lake):
