@@ -307,8 +307,8 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
         else
             change_shape(table, shape);
         if (!relation_map(table, message))
-            done =
-                FAIL(err, ERR_BUG, "table %s does not fit its own shape", table->reading->qualified);
+            done = FAIL(err, ERR_BUG, "table %s does not fit its own shape",
+                        table->reading->qualified);
     } else if (err->kind == ERR_COPY && schema_same_shape(now, table->reading) &&
                table->misfits++ > 0) {
         err->kind = ERR_INPUT; /* one copy did not change anything: a second would not either */

@@ -221,7 +221,8 @@ is_out_of_date(PgConn *conn)
 {
     const char *state = pg_sqlstate(conn);
 
-    return strcmp(state, "42P01") == 0 || strcmp(state, "42703") == 0 || strcmp(state, "3F000") == 0;
+    return strcmp(state, "42P01") == 0 || strcmp(state, "42703") == 0 ||
+           strcmp(state, "3F000") == 0;
 }
 
 struct CopyReader {

@@ -6,7 +6,6 @@ import json
 import pathlib
 import shutil
 
-import pyarrow as pa
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import StaticTable

@@ -3,12 +3,12 @@ import threading
 
 import pytest
 from pyiceberg.table import StaticTable
+from test_gaps import roll_back
 
 from lib.env import wait_for
 from lib.lake import Lake
 from lib.oracle import compare
 from lib.walberg import Walberg
-from test_gaps import roll_back
 
 TABLES = ["create table t (id int primary key, v text)",
           "insert into t select n, 'v' || n from generate_series(1, 500) n",

@@ -1,5 +1,5 @@
-"""What ALTER TABLE does to the source, the lake says the same: while walberg runs, while it is down,
-and before or after the rows that show it."""
+"""What ALTER TABLE does to the source, the lake says the same: while walberg runs, while it is
+down, and before or after the rows that show it."""
 import pytest
 from pyiceberg.table import StaticTable
 
