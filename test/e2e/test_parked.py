@@ -1,4 +1,4 @@
-"""One bad table does not stop the others, and what it waits for is still there when it is mended."""
+"""One bad table does not stop the others, and what it waits for is there when it is mended."""
 import contextlib
 import json
 import pathlib
