@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -79,22 +81,39 @@ take_names(Resync *resync, Error *err)
     return true;
 }
 
+/* A pipeline may take the file between our opening and our lock, and be done with it: then what we
+ * write would be read by nobody. *out_gone says so. */
+static bool
+append(const char *path, Str text, bool *out_gone, Error *err)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    struct stat file = {0};
+
+    if (fd < 0)
+        return FAIL(err, ERR_INPUT, "cannot write %s: %s", path, strerrordesc_np(errno));
+
+    bool done = flock(fd, LOCK_EX) == 0 && fstat(fd, &file) == 0;
+
+    *out_gone = done && file.st_nlink == 0;
+    done = done && (*out_gone || write(fd, text.ptr, text.len) == (ssize_t) text.len);
+    if (!done)
+        (void) FAIL(err, ERR_TRANSIENT, "cannot write %s: %s", path, strerrordesc_np(errno));
+    close(fd);
+    return done;
+}
+
 static bool
 ask(Resync *resync, Error *err)
 {
     AUTO_BUF Buf text = {0};
     const char *path = arena_printf(resync->arena, "%s/resync", resync->config->state);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    bool gone = true;
 
-    if (fd < 0)
-        return FAIL(err, ERR_INPUT, "cannot write %s: %s", path, strerrordesc_np(errno));
     for (size_t i = 0; i < BUF_COUNT(&resync->names, const char *); i++)
         buf_printf(&text, "%s\n", BUF_AT(&resync->names, const char *, i));
-
-    bool done = write(fd, text.ptr, text.len) == (ssize_t) text.len; /* one write: whole lines */
-
-    close(fd);
-    return done || FAIL(err, ERR_TRANSIENT, "cannot write %s: %s", path, strerrordesc_np(errno));
+    while (gone)
+        TRY(append(path, buf_view(&text), &gone, err));
+    return true;
 }
 
 static bool

@@ -390,6 +390,24 @@ copier_position(const Pipeline *pl)
     return pl->copier == NULL ? POSITION_NONE : pl->copier->frozen;
 }
 
+/* COPY finds columns by the names of its own moment, and a rename rewrites nothing: if the catalog
+ * rows of the columns are not those from before the copy, values may be in wrong columns. */
+static bool
+columns_stood_still(Pipeline *pl, const PipeTable *table, bool *out_same, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO(source_tables_done) SourceTables now = {0};
+    TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
+    const StateTable *known = tables_state(pl, table);
+    const SourceTable *source;
+
+    TRY(recover_connection(pl, err));
+    TRY(source_table_by_oid(pl->conn, arena, &read, table->schema->relid, &now, err));
+    source = source_tables_find(&now, table->schema->relid);
+    *out_same = source == NULL || known == NULL || source->columns_mark == known->columns_mark;
+    return true;
+}
+
 static bool
 commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
 {
@@ -415,6 +433,24 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
     }
     child_tell(pl);
     return true;
+}
+
+static bool
+end_table(Pipeline *pl, PipeTable *table, Position position, Error *err)
+{
+    bool same;
+
+    if (!columns_stood_still(pl, table, &same, err)) {
+        pg_close(pl->conn);
+        pl->conn = NULL;
+        return false;
+    }
+    if (same)
+        return commit_copy(pl, table, position, err);
+    log_warn("a table is copied again, under a newer snapshot",
+             LOG_STR("table", table->schema->qualified),
+             LOG_STR("error", "its columns changed while it was copied"));
+    return true; /* it waits: release_tables() */
 }
 
 /* The copy as a whole was refused (no free slot, a right is missing): its tables wait for a person,
@@ -446,7 +482,7 @@ take_finished(Pipeline *pl, const Finished *finished, Error *err)
         return true;
     }
     if (finished->error.kind == ERR_NONE)
-        return commit_copy(pl, finished->copy->table, copier->snapshot.position, err);
+        return end_table(pl, finished->copy->table, copier->snapshot.position, err);
     if (finished->error.kind == ERR_CONFLICT) /* it waits, for the next copy: release_tables() */
         log_warn("a table is copied again, under a newer snapshot",
                  LOG_STR("table", finished->copy->table->schema->qualified),

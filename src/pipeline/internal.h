@@ -51,7 +51,7 @@ typedef struct Pipeline {
     QueryChild *child;
     Reader *reader;
     bool idle_due;      /* a session began: its first idle position is told at once */
-    Position committed; /* of the stream: all streaming tables have it */
+    Position committed; /* of this session: every table that streams has all up to here */
     Position stop_at;   /* once: where to end */
     int64_t state_written_ms;
     int64_t looked_for_tables_ms;

@@ -173,6 +173,7 @@ prepare_session(Pipeline *pl, Error *err)
         atomic_store(&table->state, TABLE_STREAMING);
         table->done = table->sink_table->position;
     }
+    pl->committed = pl->state.acknowledged; /* a table that joins may lack what others have */
     if (pl->copier == NULL && tables_waiting(pl) > 0)
         TRY(copier_start(pl, err));
     return true;

@@ -324,7 +324,9 @@ meet_relation(Reader *reader, PipeTable *table, const Message *message, Error *e
     bool same;
 
     TRY(meet_catalog(reader, err));
-    if (relation_map(table, message)) {
+    /* under FULL a message does not tell the key: only the catalog does */
+    if (relation_map(table, message) &&
+        (table->inserts_replace || table->reading->identity != IDENTITY_FULL)) {
         TRY(relation_same_columns(reader->catalog, table->reading, &same, err));
         if (same) {
             table->misfits = 0;
@@ -619,6 +621,8 @@ drop_epoch(Epoch *epoch)
     for (size_t i = 0; epoch != NULL && i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
         const ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
 
+        if (note->table->copy_again) /* asked for meanwhile: that mends it, too */
+            continue;
         if (note->copy_again)
             pipe_table_copy_again(note->table, note->reason);
         else

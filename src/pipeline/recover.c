@@ -339,7 +339,7 @@ recover_slot(Pipeline *pl, Error *err)
         return make_slot(pl, err);
     }
     TRY(check_slot(pl, err));
-    pl->committed = pl->state.committed;
+    pl->committed = pl->state.acknowledged; /* a table may lack what was committed for others */
     /* claims the state object: a second process is refused at its next write */
     return pipeline_write_state(pl, err);
 }

@@ -123,7 +123,7 @@ fill_map(const TableSchema *schema, const Message *message, int *map)
 {
     for (int i = 0; i < message->relation.column_count; i++) {
         map[i] = schema_find_column(schema, message->relation.columns[i].name);
-        if (map[i] < 0 ||
+        if (map[i] < 0 || (i > 0 && map[i] <= map[i - 1]) || /* both are in the order of attnum */
             !same_column_type(&schema->columns[map[i]], &message->relation.columns[i]))
             return false;
     }
@@ -357,15 +357,24 @@ take_flagged_key(TableSchema *shape, const Matching *m)
 }
 
 static bool
+same_key_columns(const TableSchema *a, const TableSchema *b)
+{
+    bool same = a->key_mode == b->key_mode && a->key_count == b->key_count;
+
+    for (int i = 0; i < a->key_count && same; i++)
+        same = a->columns[a->key[i]].attnum == b->columns[b->key[i]].attnum;
+    return same;
+}
+
+static bool
 shape_key(TableSchema *shape, const Matching *m, bool declared, Error *err)
 {
     shape->identity = (ReplicaIdentity) m->message->relation.identity;
     if (declared || shape->identity == IDENTITY_FULL) {
         /* the message does not tell which key: what both ends agree on holds in between, too */
-        const TableSchema *known =
-            declared || m->now->identity == IDENTITY_FULL ? m->now : m->before;
-
-        if (take_key(shape, known))
+        if (!declared && !same_key_columns(m->before, m->now))
+            return FAIL(err, ERR_COPY, "its key changed, and it cannot be told when");
+        if (take_key(shape, m->now))
             return true;
         return FAIL(err, ERR_COPY, "a column of its key was dropped");
     }

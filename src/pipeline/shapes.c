@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -237,6 +238,8 @@ shapes_take_requests(Pipeline *pl, Error *err)
 
     if (file == NULL)
         return FAIL(err, ERR_INPUT, "cannot read %s: %s", taken, strerrordesc_np(errno));
+
+    (void) !flock(fileno(file), LOCK_EX); /* who asks writes under it */
 
     bool done = read_request(pl, file, err);
 

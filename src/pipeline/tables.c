@@ -12,7 +12,31 @@ tables_state(const Pipeline *pl, const PipeTable *table)
 {
     StateTable *known = state_find_oid(&pl->state, table->schema->relid);
 
-    return known != NULL ? known : state_find_table(&pl->state, table->schema->qualified);
+    if (known != NULL)
+        return known;
+    known = state_find_table(&pl->state, table->schema->qualified);
+    /* not the one that had this name before and is called otherwise now */
+    return known != NULL && source_tables_find(&pl->source, known->oid) != NULL ? NULL : known;
+}
+
+/* A lake table keeps the name that its table had when it was taken in; another table has that name
+ * in the source now. */
+static bool
+name_is_free(const Pipeline *pl, const TableSchema *schema, Error *err)
+{
+    for (size_t i = 0; i < pl->state.table_count; i++) {
+        const StateTable *other = &pl->state.tables[i];
+        const SourceTable *source = source_tables_find(&pl->source, other->oid);
+
+        if (other->oid != schema->relid && source != NULL &&
+            str_eqc(schema->schema_name, other->schema_name) &&
+            str_eqc(schema->table_name, other->table_name))
+            return FAIL(err, ERR_INPUT,
+                        "its name in the lake is that of %s, which was called %s before\n"
+                        "hint: rename it, or leave it out in source.tables",
+                        source->qualified, schema->qualified);
+    }
+    return true;
 }
 
 /* The same name under another oid is another table: the lake's rows are not its past. */
@@ -125,6 +149,8 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     const StateTable *known = tables_state(pl, table);
 
     table->copy_again = known != NULL && known->copy_again;
+    if (known == NULL)
+        TRY(name_is_free(pl, table->schema, err));
     TRY(tables_open(pl, table, err));
 
     bool copied = table->sink_table->position != POSITION_NONE && !table->copy_again;
@@ -286,6 +312,7 @@ load_tables(Pipeline *pl, Error *err)
     TRY(source_tables_load(pl->conn, pl->source_arena, &read, &pl->source, err));
     TRY(source_publication_load(pl->conn, pl->source_arena, read.publication, &pl->source,
                                 &pl->publication, err));
+    TRY(tables_position(pl, &pl->source_at, err));
     return gap_in_publication(pl, &pl->publication, err);
 }
 
@@ -297,9 +324,6 @@ tables_publish(Pipeline *pl, Error *err)
     Publication publication;
 
     TRY(load_tables(pl, err));
-    TRY(tables_position(pl, &pl->source_at, err));
-    if (pl->options->once) /* it does not read on to where the catalog was read */
-        pl->source_at = pl->stop_at;
     note_unpublished(pl, &pl->source);
     publication = pl->publication;
     TRY(ensure_publication(pl, pl->source_arena, &pl->source, &publication, err));
@@ -390,17 +414,22 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
     return true;
 }
 
+/* With --once the stream has to get there without anybody writing: what is on disk will be sent. */
 bool
 tables_position(Pipeline *pl, Position *out_position, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     PgResult result;
+    const char *sql = arena_printf(arena,
+                                   "SELECT CASE WHEN pg_is_in_recovery()"
+                                   " THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_%s_lsn() END",
+                                   pl->options->once ? "flush" : "insert");
 
-    TRY(pg_query(pl->conn, arena,
-                 "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
-                 " ELSE pg_current_wal_insert_lsn() END",
-                 0, NULL, &result, err));
-    return position_parse(pg_value(&result, 0, 0), out_position, err);
+    TRY(pg_query(pl->conn, arena, sql, 0, NULL, &result, err));
+    TRY(position_parse(pg_value(&result, 0, 0), out_position, err));
+    if (pl->options->once && *out_position > pl->stop_at)
+        pl->stop_at = *out_position;
+    return true;
 }
 
 /* Whether there is something to take in or to park. */
@@ -465,6 +494,7 @@ tables_look_for_new(Pipeline *pl, Error *err)
     if (err->kind != ERR_TRANSIENT)
         return false;
     log_warn("cannot look for new tables", LOG_STR("error", err->msg));
+    pl->relations_seen = STR_NULL; /* what changed was not seen yet */
     pg_close(pl->conn);
     pl->conn = NULL;
     return true;

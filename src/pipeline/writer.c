@@ -80,6 +80,18 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
     return true;
 }
 
+/* The stream brought another shape. What the catalog said before then may be older than that: it is
+ * asked again. */
+static void
+follow_shape(Pipeline *pl, PipeTable *table, Position position)
+{
+    pipe_table_set_schema(table, table->sink_table->source);
+    if (table->due == NULL || position <= table->due_at)
+        return;
+    pipe_table_set_due(table, NULL, POSITION_NONE);
+    pl->relations_seen = STR_NULL;
+}
+
 static bool
 commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
 {
@@ -94,7 +106,7 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
             return false;
     }
     if (table->sink_table->source != NULL && table->sink_table->source != table->schema)
-        pipe_table_set_schema(table, table->sink_table->source);
+        follow_shape(pl, table, epoch->position);
     if (table->sink_table->position != before)
         log_info("committed", LOG_STR("table", table->schema->qualified),
                  LOG_STR("position", POSITION_TEXT(epoch->position)),
@@ -134,6 +146,8 @@ writer_epoch(Pipeline *pl, Epoch *epoch, Error *err)
     for (size_t i = 0; i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
         ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
 
+        if (note->table->copy_again) /* asked for meanwhile: that mends it, too */
+            continue;
         TRY(note->copy_again ? writer_copy_again(pl, note->table, note->reason, err)
                              : park_table(pl, note->table, note->reason, err));
     }

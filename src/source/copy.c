@@ -196,16 +196,19 @@ source_copy_end(PgConn *conn, Error *err)
 
 /* A rewrite that committed after the snapshot was taken leaves a relation that the snapshot sees as
  * empty (Postgres documentation, "Caveats" of MVCC). The catalog read with SQL is as of the
- * snapshot, the function tells today's file: they must agree, and the lock keeps it so. */
+ * snapshot, the function tells today's file: they must agree, and the lock keeps it so. Names are
+ * today's, too (regclass): another table may have taken this one's meanwhile. */
 bool
 copy_task_check(PgConn *conn, Arena *arena, const CopyTask *task, Error *err)
 {
     PgResult r;
+    const char *name = source_relation_sql(arena, task->schema_name, task->table_name);
     const char *sql =
         arena_printf(arena,
                      "LOCK TABLE ONLY %s IN ACCESS SHARE MODE;"
-                     " SELECT relfilenode = pg_relation_filenode(oid) FROM pg_class WHERE oid = %u",
-                     source_relation_sql(arena, task->schema_name, task->table_name), task->relid);
+                     " SELECT relfilenode = pg_relation_filenode(oid) AND oid = %s::regclass"
+                     " FROM pg_class WHERE oid = %u",
+                     name, pg_quote_literal(arena, str_of(name)), task->relid);
 
     TRY(pg_exec(conn, arena, sql, &r, err));
     if (r.rows != 1 || !pg_value_bool(&r, 0, 0))

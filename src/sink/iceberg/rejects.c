@@ -236,8 +236,11 @@ next_rejects(RowSource *source, RowBlock *out_block, Error *err)
 static bool
 write_reject_file(IcebergTable *rejects, Arena *arena, const Batch *rows, Buf *files, Error *err)
 {
+    /* copying threads come here while the main thread commits: nothing of the table is looked at */
+    static const PartitionSpec unpartitioned = {0};
     RejectSource source = {.source = {.next = next_rejects}, .rows = rows};
     FileWrite write = {
+        .spec = &unpartitioned,
         .key = iceberg_data_key(rejects, arena, "data"),
         .fields = iceberg_table_fields(rejects, arena),
         .field_count = REJECT_COLUMN_COUNT,

@@ -23,13 +23,22 @@ def since(major):
     return pytest.mark.skipif(POSTGRES < major, reason=f"came with Postgres {major}")
 
 
+def port_range():
+    """Of this process: tests that run side by side (pytest-xdist) each have a part of the whole."""
+    first, last = map(int, (os.environ.get("WALBERG_TEST_PORTS") or "20000-29999").split("-"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT") or 1)
+    worker = int((os.environ.get("PYTEST_XDIST_WORKER") or "gw0").removeprefix("gw"))
+    part = (last - first + 1) // workers
+    return first + worker * part, first + (worker + 1) * part - 1
+
+
 handed_out = collections.deque()  # ports, the latest last
 
 
 def free_port(start=None, end=None):
     """A port nobody listens on, and none that was handed out lately: who asks for several binds
     them all later. WALBERG_TEST_PORTS=21600-21999 keeps to a range."""
-    first, last = (os.environ.get("WALBERG_TEST_PORTS") or "20000-29999").split("-")
+    first, last = port_range()
     wanted = range(start or int(first), (end or int(last)) + 1)
     while len(handed_out) > len(wanted) // 2:
         handed_out.popleft()

@@ -1,0 +1,105 @@
+"""Changes that come at an unlucky moment: between a look at the catalog and the stream, between the
+plan of a copy and its COPY, while walberg is down."""
+from test_copy import copying, create
+from test_schema_changes import equal
+
+from lib.env import wait_for
+from lib.oracle import compare
+
+TABLE = ("create table t (id int primary key, a text, b text)",
+         "insert into t values (1, 'a1', 'b1')")
+SWAP = ("alter table {0} rename a to x", "alter table {0} rename b to a",
+        "alter table {0} rename x to b")
+
+
+def start(walberg, **settings):
+    walberg.start(**settings)
+    walberg.wait_streaming()
+
+
+def test_a_look_is_overtaken_by_the_stream(database, walberg, lake):
+    """What the catalog said is applied late, and is old by then: nothing of the newer shape goes."""
+    database.execute(*TABLE)
+    start(walberg, commit__interval="2s")
+    for n in range(4):
+        database.execute(f"alter table t add column c{n} int")
+        database.execute("select pg_sleep(5.2)", f"alter table t add column d{n} int",
+                         f"insert into t (id, d{n}) values ({n + 10}, {n})")
+    equal(database, lake)
+
+
+def test_a_parked_table_with_another_shape_is_not_moved_forward(database, walberg, lake):
+    database.execute("create table t (id int primary key, n numeric(4,2))",
+                     "create table other (id int primary key)", "insert into t values (1, 1)")
+    walberg.once()
+    database.execute("insert into t values (2, 'NaN')")
+    assert walberg.call("run", "--once", *walberg.positional(), on_reject="park").returncode == 1
+    database.execute("insert into t values (3, 3)", "alter table t add column c int",
+                     "insert into t values (4, 4, 4)", "insert into other values (1)")
+    assert walberg.call("run", "--once", *walberg.positional(), on_reject="park").returncode == 1
+    database.execute("update t set n = 2 where id = 2")
+    walberg.once()
+    walberg.once()
+    compare(database, lake, ["t", "other"])
+
+
+def test_names_are_swapped_and_swapped_back_while_down(database, walberg, lake):
+    database.execute(*TABLE)
+    walberg.once()
+    swap = [sql.format("t") for sql in SWAP]
+    database.execute(*swap, "insert into t (id, a, b) values (2, 'AYE', 'BEE')", *swap,
+                     "insert into t (id, a, b) values (3, 'a3', 'b3')")
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
+def test_identity_full_loses_its_key(database, walberg, lake):
+    """Rows that were told apart by it may be twins from now on."""
+    database.execute(*TABLE, "alter table t replica identity full")
+    start(walberg)
+    database.execute("insert into t values (2, 'x', 'y')")
+    walberg.wait_caught_up()
+    database.execute("alter table t drop constraint t_pkey",
+                     "insert into t values (7, 'x', null), (7, 'y', null)",
+                     "insert into t values (7, 'x', null)", "delete from t where a = 'y'")
+    equal(database, lake)
+
+
+def test_another_table_takes_the_name_while_a_copy_waits(database, walberg, lake):
+    create(database, "a")
+    database.execute("create table b (id int primary key)", "insert into b values (1), (2)")
+    walberg.start(copy__workers=1)
+    copying(database)
+    database.execute("alter table b rename to b_old", "create table b (id int primary key)",
+                     "insert into b values (3)", "create view v as select * from b_old")
+    wait_for("b to be copied", lambda: "copied table=public.b" in walberg.log(), 60)
+    walberg.wait_streaming()
+    rows = walberg.query("select id from b order by id")
+    assert rows == [(1,), (2,)]
+
+
+def test_columns_swap_names_while_a_copy_waits(database, walberg, lake):
+    create(database, "a0")
+    database.execute(*TABLE)
+    walberg.start(copy__workers=1)
+    copying(database)
+    database.execute(*[sql.format("t") for sql in SWAP])
+    wait_for("t to be copied", lambda: "copied table=public.t" in walberg.log(), 60)
+    walberg.wait_streaming()
+    equal(database, lake)
+
+
+def test_a_renamed_table_and_one_that_took_its_name(database, walberg, lake):
+    """The lake's table goes with the one that it was filled from."""
+    database.execute(*TABLE)
+    walberg.once()
+    database.execute("alter table t rename to t_old", "create table t (id int primary key)",
+                     "insert into t_old values (2, 'a', 'b')", "insert into t values (1)")
+    done = walberg.call("run", "--once", *walberg.positional())
+    assert done.returncode == 1
+    states = {t["name"]: t for t in walberg.status()["tables"]}
+    assert states["public.t_old"]["state"] == "streaming"
+    assert states["public.t"]["state"] == "parked"
+    assert "public.t_old" in states["public.t"]["error"]
+    assert walberg.call("sql", "--format", "csv", walberg.storage.uri,
+                        "select count(*) from t").stdout.split()[-1] == "2"
