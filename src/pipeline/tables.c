@@ -420,10 +420,11 @@ tables_position(Pipeline *pl, Position *out_position, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     PgResult result;
-    const char *sql = arena_printf(arena,
-                                   "SELECT CASE WHEN pg_is_in_recovery()"
-                                   " THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_%s_lsn() END",
-                                   pl->options->once ? "flush" : "insert");
+    const char *sql =
+        arena_printf(arena,
+                     "SELECT CASE WHEN pg_is_in_recovery()"
+                     " THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_%s_lsn() END",
+                     pl->options->once ? "flush" : "insert");
 
     TRY(pg_query(pl->conn, arena, sql, 0, NULL, &result, err));
     TRY(position_parse(pg_value(&result, 0, 0), out_position, err));

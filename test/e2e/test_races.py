@@ -18,7 +18,7 @@ def start(walberg, **settings):
 
 
 def test_a_look_is_overtaken_by_the_stream(database, walberg, lake):
-    """What the catalog said is applied late, and is old by then: nothing of the newer shape goes."""
+    """What the catalog said is applied late, and is old by then: the newer shape stays."""
     database.execute(*TABLE)
     start(walberg, commit__interval="2s")
     for n in range(4):
