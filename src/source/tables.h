@@ -49,8 +49,6 @@ typedef struct SourceTable {
     /* Of the publication: an expression over the columns, and attnums as in "1 3"; or NULL. */
     const char *row_filter;
     const char *column_list;
-    bool generated_arrive; /* stored generated columns, as far as the column list has them */
-    bool computed;         /* one of the schema's columns is one: COPY (table) refuses those */
     /* What publishes it: rows of pg_publication_rel and, by its schema, pg_publication_namespace.
      * 0: there is none; both 0 under FOR ALL TABLES. Taken out and put back, or given another
      * filter or column list, a table has another one. */
@@ -66,6 +64,8 @@ typedef struct SourceTable {
     int64_t rows_estimate; /* -1: never analyzed */
     TableLeaf *leaves;     /* of a partitioned table */
     int leaf_count;
+    bool generated_arrive; /* stored generated columns, as far as the column list has them */
+    bool computed;         /* one of the schema's columns is one: COPY (table) refuses those */
 } SourceTable;
 
 /* Sorted by schema and name. */

@@ -60,7 +60,7 @@ shape(const char *text)
             type[length - 1] = '\0';
         }
         type[-1] = '\0';
-        column->attnum = atoi(word);
+        column->attnum = (int) strtol(word, NULL, 10);
         column->field.name = str_of(name);
         column->field.type = type_copy(arena, &shape_type(type)->type);
         column->type_oid = shape_type(type)->oid;

@@ -281,17 +281,6 @@ set_options(void **state)
         {NULL, "tables.public.orders.sorting=[at]",
          "--set tables.public.orders.sorting: unknown setting\n"
          "hint: the settings of a table are name, key, partition and columns"},
-        {NULL, "tables.public.orders.columns=price",
-         "--set tables.public.orders.columns: wants a mapping of columns: {price: {cast: "
-         "\"decimal(18,4)\"}}"},
-        {NULL, "tables.public.orders.columns={price: {type: text}}",
-         "--set tables.public.orders.columns.price: wants {cast: TYPE}"},
-        {NULL, "tables.public.orders.columns={price: {cast: \"decimal(39,2)\"}}",
-         "--set tables.public.orders.columns.price.cast: wants decimal(p,s) with 1 <= p <= 38 and "
-         "0 <= s <= p\nhint: decimal(18,4)"},
-        {NULL, "tables.public.orders.columns={price: {cast: money}}",
-         "--set tables.public.orders.columns.price.cast: \"money\" is no type to cast to\n"
-         "hint: string, long, double or decimal(p,s)"},
         {NULL, "tables.public.orders.partition=[week(at)]",
          "--set tables.public.orders.partition: \"week(at)\": \"week\" is no partition transform\n"
          "hint: transforms are identity, bucket[N], truncate[N], year, month, day, hour and void: "
@@ -336,6 +325,27 @@ set_options(void **state)
     OK(load(room, NULL, "commit={interval: 2s, rows: 3}", &config, &err));
     assert_int_equal(config->commit_interval_ms, 2000);
     assert_int_equal(config->commit_rows, 3);
+}
+
+static void
+casts_that_are_none(void **state)
+{
+    static const Mistake mistakes[] = {
+        {NULL, "tables.public.orders.columns=price",
+         "--set tables.public.orders.columns: wants a mapping of columns: {price: {cast: "
+         "\"decimal(18,4)\"}}"},
+        {NULL, "tables.public.orders.columns={price: {type: text}}",
+         "--set tables.public.orders.columns.price: wants {cast: TYPE}"},
+        {NULL, "tables.public.orders.columns={price: {cast: \"decimal(39,2)\"}}",
+         "--set tables.public.orders.columns.price.cast: wants decimal(p,s) with 1 <= p <= 38 and "
+         "0 <= s <= p\nhint: decimal(18,4)"},
+        {NULL, "tables.public.orders.columns={price: {cast: money}}",
+         "--set tables.public.orders.columns.price.cast: \"money\" is no type to cast to\n"
+         "hint: string, long, double or decimal(p,s)"},
+    };
+
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        refuses(*state, &mistakes[i]);
 }
 
 static void
@@ -503,6 +513,7 @@ main(void)
         cmocka_unit_test_setup_teardown(broken_yaml_has_line_and_column, enter, leave),
         cmocka_unit_test_setup_teardown(values_are_checked_beyond_their_type, enter, leave),
         cmocka_unit_test_setup_teardown(set_options, enter, leave),
+        cmocka_unit_test_setup_teardown(casts_that_are_none, enter, leave),
         cmocka_unit_test_setup_teardown(later_layers_win, enter, leave),
         cmocka_unit_test_setup_teardown(mistakes_in_variables, enter, leave),
         cmocka_unit_test_setup_teardown(secrets_come_from_variables_and_files, enter, leave),

@@ -38,6 +38,29 @@ typedef struct Step {
     const char *fields; /* NULL: refused */
 } Step;
 
+static TableMetadata *
+take_step(Arena *arena, TableMetadata *lake, const Step *step)
+{
+    TableSchema *next = shape(step->shape);
+    FitWant want = {.source = next};
+    SchemaFit fit = {0};
+    Error err = {0};
+
+    if (step->fields == NULL) {
+        FAILS(iceberg_fit_schema(arena, lake, &want, &fit, &err), ERR_COPY);
+        schema_unref(next);
+        return lake;
+    }
+    OK(iceberg_fit_schema(arena, lake, &want, &fit, &err));
+    if (fit.next != NULL)
+        lake = metadata_set_schema(arena, lake, &fit);
+    assert_string_equal(fields_text(arena, metadata_current_schema(lake)), step->fields);
+    assert_true(lake->last_column_id >= iceberg_schema_last_id(metadata_current_schema(lake)));
+    schema_unref(fit.schema);
+    schema_unref(next);
+    return lake;
+}
+
 /* Each step on top of the last that was taken. */
 static void
 follow(const Step *steps, size_t count)
@@ -47,25 +70,8 @@ follow(const Step *steps, size_t count)
     TableMetadata *lake = lake_of(arena, first);
 
     schema_unref(first);
-    for (size_t i = 1; i < count; i++) {
-        TableSchema *next = shape(steps[i].shape);
-        SchemaFit fit = {0};
-        Error err = {0};
-
-        if (steps[i].fields == NULL) {
-            FAILS(iceberg_fit_schema(arena, lake, &(FitWant){.source = next}, &fit, &err),
-                  ERR_COPY);
-        } else {
-            OK(iceberg_fit_schema(arena, lake, &(FitWant){.source = next}, &fit, &err));
-            if (fit.next != NULL)
-                lake = metadata_set_schema(arena, lake, &fit);
-            assert_string_equal(fields_text(arena, metadata_current_schema(lake)), steps[i].fields);
-            assert_true(lake->last_column_id >=
-                        iceberg_schema_last_id(metadata_current_schema(lake)));
-        }
-        schema_unref(fit.schema);
-        schema_unref(next);
-    }
+    for (size_t i = 1; i < count; i++)
+        lake = take_step(arena, lake, &steps[i]);
 }
 
 #define FOLLOW(...)                                                                                \
