@@ -293,8 +293,10 @@ iceberg_fit_schema(Arena *arena, const TableMetadata *metadata, const FitWant *w
     return true;
 }
 
+/* type_oid stays 0: the lake does not tell how Postgres spells the values (money, delimiters of
+ * arrays), so no row may be parsed by this type. */
 static SchemaColumn
-lake_column(Arena *arena, const TableMetadata *metadata, int field, const TableSchema *source)
+lake_column(Arena *arena, const TableMetadata *metadata, int field)
 {
     const IcebergSchema *lake = metadata_current_schema(metadata);
     SchemaColumn column = {
@@ -306,12 +308,7 @@ lake_column(Arena *arena, const TableMetadata *metadata, int field, const TableS
         .pg_type = arena_strdup(
             arena, lake->docs == NULL || lake->docs[field] == NULL ? "" : lake->docs[field]),
     };
-    int at = schema_find_attnum(source, column.attnum);
 
-    if (at >= 0 && strcmp(source->columns[at].pg_type, column.pg_type) == 0) {
-        column.type_oid = source->columns[at].type_oid;
-        column.typmod = source->columns[at].typmod;
-    }
     return column;
 }
 
@@ -325,7 +322,7 @@ iceberg_lake_shape(const TableMetadata *metadata, const TableSchema *source)
     shape->columns = ARENA_ARRAY(arena, SchemaColumn, (size_t) lake->field_count);
     shape->column_count = lake->field_count;
     for (int i = 0; i < lake->field_count; i++)
-        shape->columns[i] = lake_column(arena, metadata, i, source);
+        shape->columns[i] = lake_column(arena, metadata, i);
     for (int i = 0; i < source->key_count; i++) {
         int at = schema_find_attnum(shape, source->columns[source->key[i]].attnum);
 

@@ -32,8 +32,9 @@ bool iceberg_fit_schema(Arena *arena, const TableMetadata *metadata, const FitWa
                         SchemaFit *out_fit, Error *err) WARN_UNUSED;
 
 /* The lake's present shape as far as it can be said in the source's terms: names, attnums and types
- * of the lake's fields, type OIDs and keys of those columns that the source still has. A reference
- * is the caller's. */
+ * of the lake's fields, and the key if the lake has its columns. Type OIDs are 0: rows cannot be
+ * parsed by it, because the lake does not say how Postgres spells values. A reference is the
+ * caller's. */
 TableSchema *iceberg_lake_shape(const TableMetadata *metadata, const TableSchema *source);
 
 /* "1:1,2:3": field id and attnum of each column. */

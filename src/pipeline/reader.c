@@ -302,6 +302,7 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
                            table->reading->qualified);
 
     if (done) {
+        table->misfits = 0;
         if (schema_same_shape(shape, table->reading))
             schema_unref(shape);
         else

@@ -280,6 +280,17 @@ known_column(const Matching *m, int attnum, const RelationColumn *column)
     return known;
 }
 
+/* Lists in lists: what a column of arrays had for dimensions. */
+static int
+list_depth(const Type *type)
+{
+    int depth = 0;
+
+    for (; type->kind == TYPE_LIST; type = type->fields[0].type)
+        depth++;
+    return depth;
+}
+
 /* A type of the time between, or of a column that is gone by now: asked for. A shape that was read
  * back from the lake knows types by their names only. */
 static bool
@@ -287,14 +298,13 @@ ask_column(const Matching *m, int attnum, const RelationColumn *column, Arena *a
            SchemaColumn *out_column, Error *err)
 {
     int at = schema_find_attnum(m->before, attnum);
+    int dimensions = at < 0 ? 0 : list_depth(m->before->columns[at].field.type);
 
     *out_column =
         (SchemaColumn){.attnum = attnum, .type_oid = column->type_oid, .typmod = column->typmod};
-    TRY(source_column_type(m->catalog, arena, out_column, err));
+    TRY(source_column_type(m->catalog, arena, dimensions, out_column, err));
     if (out_column->pg_type == NULL)
         return FAIL(err, ERR_COPY, "the type of column %.*s was dropped", STR_ARG(column->name));
-    if (at >= 0 && strcmp(m->before->columns[at].pg_type, out_column->pg_type) == 0)
-        out_column->field.type = type_copy(arena, m->before->columns[at].field.type);
     return true;
 }
 

@@ -606,7 +606,7 @@ source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uint32_t
 }
 
 bool
-source_column_type(PgConn *conn, Arena *arena, SchemaColumn *column, Error *err)
+source_column_type(PgConn *conn, Arena *arena, int dimensions, SchemaColumn *column, Error *err)
 {
     TypeSet types;
     PgResult name;
@@ -621,7 +621,8 @@ source_column_type(PgConn *conn, Arena *arena, SchemaColumn *column, Error *err)
     if (pg == NULL)
         return true;
     TRY(pg_exec(conn, arena, sql, &name, err));
-    column->field.type = type_copy(arena, type_from_postgres(arena, pg, column->typmod, 0));
+    column->field.type =
+        type_copy(arena, type_from_postgres(arena, pg, column->typmod, dimensions));
     column->pg_type = arena_str(arena, pg_value(&name, 0, 0)).ptr;
     return true;
 }

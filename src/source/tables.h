@@ -91,8 +91,9 @@ bool source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uin
 
 /* What a column of the type_oid and typmod in *column (as a Relation message names them) is: fills
  * its type and pg_type, from the arena; pg_type is NULL when the type was dropped meanwhile. The
- * number of dimensions of an array is not known: one. */
-bool source_column_type(PgConn *conn, Arena *arena, SchemaColumn *column, Error *err) WARN_UNUSED;
+ * number of dimensions of an array is not in the type: the caller's (0: one). */
+bool source_column_type(PgConn *conn, Arena *arena, int dimensions, SchemaColumn *column,
+                        Error *err) WARN_UNUSED;
 
 void source_tables_done(SourceTables *tables);
 

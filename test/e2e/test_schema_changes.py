@@ -166,6 +166,21 @@ def test_many_changes_while_down(database, walberg, lake):
     equal(database, lake)
 
 
+@pytest.mark.parametrize("change", ["add column c int", "add column c int, drop column d"])
+def test_rows_of_the_old_shape_are_spelled_as_ever(change, database, walberg, lake):
+    """What the lake tells of its columns does not say how Postgres spells their values."""
+    row = "(%s, '$1.50', '{1,NULL}', '{(1,1),(0,0);(3,3),(2,2)}', '{\"k\": 1}', '{{1,2},{3,4}}')"
+    database.execute("create table t (id int primary key, m money, a int[], b box[], j jsonb,"
+                     " d int[][])", "insert into t values " + row.replace("%s", "1"))
+    walberg.once()
+    database.execute("insert into t values " + row.replace("%s", "2"),
+                     f"alter table t {change}",
+                     "insert into t (id, m, c) values (3, 3, 3)")
+    walberg.once()
+    equal(database, lake)
+    assert not lake.has("rejects", "_walberg")
+
+
 def test_field_ids_are_never_used_again(database, walberg, lake):
     database.execute(TABLE, ROWS)
     walberg.once()

@@ -182,8 +182,7 @@ the_lake_tells_its_shape(void **state)
     assert_int_equal(told->column_count, 3);
     assert_int_equal(told->columns[1].attnum, 2);
     assert_true(str_eqc(told->columns[0].field.name, "id"));
-    assert_int_equal(told->columns[0].type_oid, 23);
-    assert_int_equal(told->columns[2].type_oid, 0); /* the source has another type by now */
+    assert_int_equal(told->columns[0].type_oid, 0); /* its rows are parsed by another shape */
     assert_int_equal(told->key_count, 1);
     schema_unref(told);
     schema_unref(first);
