@@ -31,4 +31,17 @@ DEFINE_LOAD(64, le, v)
 #endif
 #undef DEFINE_LOAD
 
+/* Minimal big-endian two's complement, at the end of out: how many of its bytes count (1 to 16). */
+static inline size_t
+store_be_minimal(uint8_t out[16], __int128 value)
+{
+    size_t start = 0;
+
+    for (size_t i = 0; i < 16; i++)
+        out[15 - i] = (uint8_t) ((unsigned __int128) value >> (8 * i));
+    while (start < 15 && out[start] == (out[start + 1] & 0x80 ? 0xff : 0))
+        start++;
+    return 16 - start;
+}
+
 #endif

@@ -198,18 +198,13 @@ bounds_add(Bounds *bounds, const Column *column, const uint8_t *mask, size_t row
 
 /* --- Single values ------------------------------------------------------------------------- */
 
-/* Minimal big-endian two's complement. */
 static Str
 encode_decimal(Arena *arena, __int128 unscaled)
 {
     uint8_t bytes[16];
-    size_t start = 0;
+    size_t count = store_be_minimal(bytes, unscaled);
 
-    for (size_t i = 0; i < 16; i++)
-        bytes[15 - i] = (uint8_t) ((unsigned __int128) unscaled >> (8 * i));
-    while (start < 15 && bytes[start] == (bytes[start + 1] & 0x80 ? 0xff : 0))
-        start++;
-    return arena_str(arena, (Str){.ptr = (const char *) bytes + start, .len = 16 - start});
+    return arena_str(arena, (Str){.ptr = (const char *) bytes + 16 - count, .len = count});
 }
 
 static Str

@@ -24,18 +24,13 @@ put_long(Buf *out, int64_t value)
     store_le64(buf_push(out, 8), (uint64_t) value);
 }
 
-/* Minimal big-endian two's complement. */
 static void
 put_decimal(Buf *out, __int128 unscaled)
 {
     uint8_t bytes[16];
-    size_t start = 0;
+    size_t count = store_be_minimal(bytes, unscaled);
 
-    for (size_t i = 0; i < 16; i++)
-        bytes[15 - i] = (uint8_t) ((unsigned __int128) unscaled >> (8 * i));
-    while (start < 15 && bytes[start] == (bytes[start + 1] & 0x80 ? 0xff : 0))
-        start++;
-    buf_append(out, bytes + start, 16 - start);
+    buf_append(out, bytes + 16 - count, count);
 }
 
 static __int128
