@@ -378,6 +378,8 @@ check_table(const SourceCheck *check, const SourceTable *table)
     for (int i = 0; i < table->missing_count; i++)
         report_add(check->report, item, VERDICT_WARN, "column %.*s will not arrive: %s",
                    STR_ARG(table->missing[i].name), table->missing[i].reason);
+    if (table->readable && table->schema != NULL)
+        check_numerics(&(NumericCheck){check->report, check->arena, check->conn}, table, &rule);
     if (table->row_filter != NULL)
         report_add(check->report, item, VERDICT_WARN,
                    "the publication sends only rows with %s; others, and rows that leave the "

@@ -1,4 +1,6 @@
 """tables.PATTERN.columns: another type in the lake, exactly or as a reject."""
+import json
+
 import pytest
 
 from lib.oracle import compare
@@ -92,3 +94,40 @@ def test_casts_that_the_table_does_not_take(columns, says, database, walberg, la
     walberg.call("run", "--once", *walberg.positional(), **cast(**columns))
     assert says in walberg.log() and not lake.has("t")
     compare(database, lake, ["other"])
+
+
+def proposals(walberg):
+    """What check says of bare numerics: {column: (message, hint)}."""
+    done = walberg.call("check", "--json", *walberg.positional())
+    assert done.returncode == 0, done.stdout
+    items = [i for i in json.loads(done.stdout) if " arrives as text: its " in i["message"]]
+    return {i["message"].split()[1]: (i["message"], i["hint"]) for i in items}
+
+
+def test_check_proposes_casts_that_hold_the_values(database, walberg, lake, tmp_path):
+    """The proposal, taken as it stands into walberg.yaml, leaves nothing to reject."""
+    database.execute(
+        'create table "o\'d ""t" (id int primary key, price numeric, "o\'d ""c" numeric,'
+        " tiny numeric, huge numeric, empty numeric, nan numeric, fixed numeric(5,1))",
+        "insert into \"o'd \"\"t\" values (1, 12345.6700, -1e15, 0.00012, 1e40, null, 'NaN', 1),"
+        " (2, -99999.123, 1.5, 0, 1, null, 7.25, 2)")
+    found = proposals(walberg)
+    assert set(found) == {"price", "o'd", "tiny", "huge", "nan"}
+    assert "need 5 digits before the point and 3 behind it" in found["price"][0]
+    assert "need 16 digits before the point and 1 behind it" in found["o'd"][0]
+    assert "need 0 digits before the point and 5 behind it" in found["tiny"][0]
+    assert "more than the 38" in found["huge"][0] and found["huge"][1] is None
+    assert "NaN" in found["nan"][0] and found["nan"][1].endswith('{cast: "decimal(18,2)"}}}}')
+    config = tmp_path / "proposed.yaml"
+    wanted = [found[c][1].removeprefix("as a decimal: ") for c in ("price", "o'd", "tiny")]
+    columns = [w[w.index("{columns: {") + len("{columns: {"):-3] for w in wanted]
+    head = wanted[0][:wanted[0].index("{columns: {")]
+    config.write_text(f"{head}{{columns: {{{', '.join(columns)}}}}}}}\n")
+    walberg.call("run", "--config", str(config), "--once", *walberg.positional(), check=True)
+    kinds = {f["name"]: f["type"] for f in lake.table("o'd \"t").schema["fields"]}
+    assert kinds["price"] == "decimal(18,3)" and kinds['o\'d "c'] == "decimal(38,1)"
+    assert kinds["tiny"] == "decimal(18,5)" and kinds["huge"] == "string"
+    columns = 'price, "o\'d ""c", tiny'
+    assert rows(walberg, f'select {columns} from "o\'d ""t" order by id') == [
+        "12345.670,-1000000000000000.0,0.00012", "-99999.123,1.5,0.00000"]
+    assert not lake.has("rejects", "_walberg")
