@@ -4,7 +4,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from lib.env import wait_for
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 
 ROWS = "insert into t select n, n, 'b' || n from generate_series(1, 10) n"
 TABLE = "create table t (id int primary key, a int, b text)"
@@ -47,12 +47,8 @@ def pipeline(request, walberg):
 
 def equal(database, lake, tables=("t",), seconds=40):
     """Some changes are only seen by looking: the lake is equal soon, not at once."""
-    def same():
-        try:
-            return compare(database, lake, list(tables), check=False) is not None
-        except AssertionError:
-            return False
-    wait_for("lake and source to be equal", same, seconds, pause=1)
+    wait_for("lake and source to be equal", lambda: is_equal(database, lake, tables), seconds,
+             pause=1)
     compare(database, lake, list(tables))
 
 

@@ -5,65 +5,13 @@ type holds its edge values twice: rows that were there at the start, and rows in
 moved to other keys while the program was streaming. All types go through one run, each in a table
 of its own, so that a type that fails names itself.
 """
-import re
-
 import pytest
 
 from lib import values
-from lib.env import FULL
-from lib.lake import Lake
 from lib.oracle import Truth, compare
-from lib.postgres import Database, Postgres
+from lib.postgres import Database
 from lib.readers import READERS, duckdb_iceberg
-from lib.storage import Storage
-from lib.walberg import Walberg
-
-
-def table_name(case):
-    name = "char1" if case.sql == '"char"' else case.sql.replace("[]", " array")
-    return "t_" + re.sub(r"\W+", "_", name).strip("_")
-
-
-class TypesRun:
-    """One pipeline with a table per type, run through copy and stream."""
-
-    def __init__(self, database, folder):
-        self.database = database
-        self.storage = Storage(folder / "lake")
-        self.lake = Lake(self.storage)
-        with database.connect() as conn:
-            self.cases = values.available(conn)
-            for case in self.cases:
-                self.make(conn, case)
-        walberg = Walberg(database, self.storage, folder)
-        walberg.once()
-        with database.connect() as conn:
-            for case in self.cases:
-                self.stream(conn, case)
-        walberg.once()
-        self.log = walberg.log()
-
-    @staticmethod
-    def all_values(case):
-        return [None, *case.edges, *case.rejects]
-
-    def make(self, conn, case):
-        name = table_name(case)
-        conn.execute(f"create table {name} (id int primary key, v {case.sql}, n int)")
-        for i, value in enumerate(self.all_values(case)):
-            conn.execute(f"insert into {name} values (%s, %s, 0)", [i, value])
-
-    def stream(self, conn, case):
-        """1000+: inserted; 2000+: inserted empty, then updated; 3000+: given another key; and every
-        copied row is updated in a column that is not of this type."""
-        name = table_name(case)
-        for i, value in enumerate(self.all_values(case)):
-            conn.execute(f"insert into {name} values (%s, %s, 0)", [1000 + i, value])
-            conn.execute(f"insert into {name} values (%s, null, 0)", [2000 + i])
-            conn.execute(f"update {name} set v = %s where id = %s", [value, 2000 + i])
-            conn.execute(f"insert into {name} values (%s, %s, 0)", [-1 - i, value])
-            conn.execute(f"update {name} set id = %s where id = %s", [3000 + i, -1 - i])
-        conn.execute(f"update {name} set n = 1 where id < 1000")
+from lib.types_run import TypesRun, table_name
 
 
 @pytest.fixture(scope="module", name="run")
@@ -106,22 +54,6 @@ def test_rejects_are_recorded_with_their_text(run):
         assert texts == wanted, name
         keys = {record["key"] for record in recorded.get(name, [])}
         assert len(keys) >= 4 * len(case.rejects), name
-
-
-OLD_AND_NEW = ["13", "18"] + (["14", "16", "17"] if FULL else [])
-
-
-@pytest.mark.parametrize("major", OLD_AND_NEW)
-def test_types_of_other_versions(major, tmp_path):
-    if major != "18" and not FULL:
-        pytest.skip("every version: make check-full")
-    server = Postgres(int(major))
-    try:
-        run = TypesRun(Database(server, "types"), tmp_path)
-        compare(run.database, run.lake, [table_name(case) for case in run.cases],
-                readers=["duckdb", "pyiceberg"], check=False)
-    finally:
-        server.remove()
 
 
 def test_columns_of_one_table_do_not_disturb_each_other(database, walberg, lake):
