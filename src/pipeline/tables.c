@@ -176,15 +176,13 @@ park_new(Pipeline *pl, PipeTable *table, const char *reason)
 }
 
 static bool
-add_table(Pipeline *pl, const SourceTable *source, Error *err)
+take_in(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
 {
-    PipeTable *table = pipe_table_new(source->schema);
     bool done;
 
     table->pages = source->pages;
-    pl->tables = xrealloc((void *) pl->tables, (pl->table_count + 1) * sizeof(PipeTable *));
-    pl->tables[pl->table_count++] = table;
-    if (source->problem != NULL) {
+    table->barred = source->problem != NULL;
+    if (table->barred) {
         park_new(pl, table, source->problem);
         return true;
     }
@@ -199,6 +197,35 @@ add_table(Pipeline *pl, const SourceTable *source, Error *err)
         return false;
     park_new(pl, table, err->msg);
     return true;
+}
+
+static bool
+add_table(Pipeline *pl, const SourceTable *source, Error *err)
+{
+    PipeTable *table = pipe_table_new(source->schema);
+
+    pl->tables = xrealloc((void *) pl->tables, (pl->table_count + 1) * sizeof(PipeTable *));
+    pl->tables[pl->table_count++] = table;
+    return take_in(pl, table, source, err);
+}
+
+/* What the source said against it is mended. */
+static bool
+is_free_again(const PipeTable *table, const SourceTable *source)
+{
+    return table->barred && source->schema != NULL && source->problem == NULL;
+}
+
+static bool
+take_in_again(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
+{
+    log_info("no longer parked", LOG_STR("table", source->qualified));
+    free(table->error);
+    table->error = NULL;
+    table->hold = POSITION_NONE;
+    atomic_store(&table->state, TABLE_WAITING);
+    pipe_table_set_schema(table, source->schema);
+    return take_in(pl, table, source, err);
 }
 
 /* By oid, or parked because it was made again under its name. */
@@ -270,13 +297,6 @@ log_published(const Pipeline *pl, const Publication *publication)
     if (publication->missing > 0 && publication->missing_sql != NULL)
         log_warn("tables are not published", LOG_INT("tables", publication->missing),
                  LOG_STR("run", publication->missing_sql));
-    for (int i = 0; i < pl->source.count; i++) {
-        const SourceTable *table = &pl->source.items[i];
-
-        if (table->excluded == NULL && table->problem != NULL && !table->published)
-            log_warn("left out of the publication", LOG_STR("table", table->qualified),
-                     LOG_STR("reason", table->problem));
-    }
 }
 
 /* ALTER PUBLICATION waits for locks on the tables: better later than holding up the others. A role
@@ -356,7 +376,15 @@ park_gaps(Pipeline *pl)
     }
 }
 
-/* Take in those that are new. One that is not published any more is taken in to say so. */
+/* One that is not published any more, or cannot be, is taken in to say so. */
+static bool
+is_wanted(const Pipeline *pl, const SourceTable *source)
+{
+    return source->published || source->problem != NULL ||
+           state_find_oid(&pl->state, source->relid) != NULL;
+}
+
+/* Take in those that are new. */
 bool
 tables_attach(Pipeline *pl, Error *err)
 {
@@ -366,11 +394,13 @@ tables_attach(Pipeline *pl, Error *err)
     TRY(gap_dropped_tables(pl, &pl->source, &any_dropped, err));
     park_gaps(pl);
     for (int i = 0; i < pl->source.count; i++) {
-        const SourceTable *table = &pl->source.items[i];
+        const SourceTable *source = &pl->source.items[i];
+        PipeTable *table = find_known(pl, source);
 
-        if (table->schema != NULL && find_known(pl, table) == NULL &&
-            (table->published || state_find_oid(&pl->state, table->relid) != NULL))
-            TRY(add_table(pl, table, err));
+        if (table != NULL && is_free_again(table, source))
+            TRY(take_in_again(pl, table, source, err));
+        else if (table == NULL && source->schema != NULL && is_wanted(pl, source))
+            TRY(add_table(pl, source, err));
     }
     shapes_compare(pl, &pl->source, pl->source_at);
     if (pl->table_count == 0)
@@ -388,7 +418,9 @@ tables_waiting(const Pipeline *pl)
     return count;
 }
 
-/* A cheap question first: did pg_class or the publication change at all since we looked? */
+/* A cheap question first: did pg_class, our rights or the publication change at all since we
+ * looked?
+ */
 static bool
 something_changed(Pipeline *pl, bool *out_changed, Error *err)
 {
@@ -398,7 +430,9 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
     PgResult result;
     const char *sql = arena_printf(
         arena,
-        "SELECT concat_ws(' ', count(*), max(c.oid::int8), sum(c.relfilenode::int8),"
+        "SELECT concat_ws(' ', count(*), max(c.oid::int8), sum(c.xmin::text::int8),"
+        " count(*) FILTER (WHERE has_schema_privilege(c.relnamespace, 'USAGE')"
+        "  AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)),"
         " (SELECT sum(a.xmin::text::int8) FROM pg_attribute a WHERE a.attrelid >= 16384),"
         " (SELECT concat_ws(' ', b.oid, b.xmin,"
         "   (SELECT concat(count(*), '/', sum(r.oid::int8))"
@@ -449,7 +483,8 @@ compare(Pipeline *pl, Arena *arena, const SourceTables *tables, Error *err)
         Error gap;
 
         if (table == NULL ? source->schema != NULL
-                          : !is_published_alike(pl, table, source, &publication, &gap))
+                          : is_free_again(table, source) ||
+                                !is_published_alike(pl, table, source, &publication, &gap))
             pl->new_tables = pl->restart = true;
     }
     TRY(gap_dropped_tables(pl, tables, &any_dropped, err));

@@ -100,6 +100,48 @@ def test_a_right_that_is_missing_parks_its_table_alone(database, walberg, lake):
         compare(database, lake, ["t", "other"])
 
 
+def test_a_right_that_comes_back_brings_its_table_back(database, walberg, lake):
+    """While it runs: before the first copy, and after a restart that found the right missing."""
+    database.execute(*TABLES)
+    with reader_role(database) as role:
+        uri = database.server.uri(database.name, role)
+        walberg.positional = lambda: (uri, str(walberg.storage.uri))
+        walberg.settings["source.publication"] = "mine"
+        database.execute(f"revoke select on t from {role}")
+        walberg.start()
+        wait_for("t parked", lambda: states(walberg).get("public.t") == "parked")
+        database.execute("insert into t values (2000, 1)", f"grant select on t to {role}")
+        wait_for("t back", lambda: states(walberg).get("public.t") == "streaming")
+        database.execute(f"revoke select on t from {role}")
+        assert walberg.stop() == 0
+        walberg.start()
+        wait_for("t parked", lambda: states(walberg).get("public.t") == "parked")
+        database.execute("insert into t values (2001, 1)", "insert into other values (7)",
+                         f"grant select on t to {role}")
+        wait_for("t back", lambda: states(walberg).get("public.t") == "streaming")
+        walberg.wait_caught_up()
+        compare(database, lake, ["t", "other"])
+        assert walberg.log().count("no longer parked") == 2
+
+
+def test_a_table_that_our_publication_cannot_have_is_parked(database, walberg, lake):
+    """It is in status with its reason, and joins when the reason is gone."""
+    database.execute(*TABLES, "create table odd (id int, g int generated always as (1) stored,"
+                              " primary key (id, g))", "insert into odd values (1)")
+    walberg.start()
+    wait_for("odd parked", lambda: states(walberg).get("public.odd") == "parked")
+    assert "key column g does not arrive" in why(walberg, "public.odd")
+    assert walberg.call("status", *walberg.positional()).returncode == 1
+    database.execute("alter table odd drop constraint odd_pkey", "alter table odd add primary key"
+                     " (id)")
+    wait_for("odd there", lambda: states(walberg).get("public.odd") == "streaming")
+    walberg.wait_caught_up()
+    database.execute("insert into t values (3000, 1)")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other"])
+    assert lake.has("odd")
+
+
 def test_a_copy_refused_as_a_whole_parks_what_it_was_for(database, walberg, lake):
     database.execute(*TABLES)
     walberg.start()
