@@ -282,6 +282,16 @@ same_setting(Str is, const char *wanted)
     return is.len >= n && strncmp(is.ptr, wanted, n) == 0 && (is.len == n || is.ptr[n] == ',');
 }
 
+/* A SQL_ASCII database holds bytes of any encoding, and Postgres would end the copy or the stream
+ * at the first that is not UTF-8: there every value is taken as it is, and looked at here. */
+static const char *
+wanted_encoding(const PgConn *conn)
+{
+    const char *server = PQparameterStatus(conn->pg, "server_encoding");
+
+    return server != NULL && strcmp(server, "SQL_ASCII") == 0 ? "SQL_ASCII" : "UTF8";
+}
+
 /* Timeouts that only newer servers know, then whether every pinned setting took: a pooler may
  * swallow them. */
 static bool
@@ -295,7 +305,7 @@ check_settings(PgConn *conn, Error *err)
         buf_cstr(&sql, "SET idle_session_timeout = 0;");
     if (pg_server_version(conn) >= 170000)
         buf_cstr(&sql, "SET transaction_timeout = 0;");
-    buf_cstr(&sql, "SELECT ");
+    buf_printf(&sql, "SET client_encoding = '%s'; SELECT ", wanted_encoding(conn));
     for (size_t i = 0; i < PINNED_COUNT; i++)
         buf_printf(&sql, "pg_catalog.current_setting('%s'), ", pinned[i].name);
     buf_cstr(&sql, "pg_catalog.current_setting('client_encoding')");
@@ -304,7 +314,7 @@ check_settings(PgConn *conn, Error *err)
         return FAIL(err, ERR_BUG, "%s: settings not readable", conn->describe);
     for (int i = 0; i <= PINNED_COUNT; i++) {
         const char *name = i < PINNED_COUNT ? pinned[i].name : "client_encoding";
-        const char *wanted = i < PINNED_COUNT ? pinned[i].value : "UTF8";
+        const char *wanted = i < PINNED_COUNT ? pinned[i].value : wanted_encoding(conn);
         Str is = pg_value(&result, 0, i);
 
         if (!same_setting(is, wanted))

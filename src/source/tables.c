@@ -102,6 +102,8 @@ why_excluded(Arena *arena, const PgResult *r, int row)
         return "a materialized view: Postgres does not publish it";
     if (kind == 'f')
         return "a foreign table: its rows are elsewhere";
+    if (!str_is_utf8(pg_value(r, row, REL_SCHEMA)) || !str_is_utf8(pg_value(r, row, REL_NAME)))
+        return "its name is not valid UTF-8";
     if (str_eq(pg_value(r, row, REL_PERSISTENCE), STR("u")))
         return "unlogged: its changes are not in the WAL";
     if (pg_value(r, row, REL_EXTENSION).ptr != NULL)
@@ -496,6 +498,8 @@ set_columns(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_a
         const char *reason = why_missing(c, row, table);
         bool as_text;
 
+        if (!str_is_utf8(pg_value(c, row, COL_NAME)) && table->problem == NULL)
+            table->problem = "the name of a column is not valid UTF-8\nhint: rename the column";
         table->columns_mark = mix(table->columns_mark, pg_value_int(c, row, COL_ATTNUM));
         table->columns_mark = mix(table->columns_mark, pg_value_int(c, row, COL_XMIN));
 

@@ -120,7 +120,7 @@ class Types:
                 f" jsonb_agg(jsonb_build_array(key, value)) from each({expression})), '[]') end")
         if name in ("vector", "halfvec"):
             return ("list", "float"), f"to_jsonb(({expression})::real[]::text[])"
-        if is_array and element:
+        if is_array and element and name not in ("oidvector", "int2vector"):
             return self.array(element, typmod, max(dims, 1), expression)
         if kind == "c":
             return self.composite(relation, expression)

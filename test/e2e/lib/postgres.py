@@ -114,6 +114,7 @@ class Postgres:
         return f"postgres://{user}@127.0.0.1:{self.port}/{database}"
 
     def connect(self, database="postgres", **options):
+        options.setdefault("client_encoding", "UTF8")
         return psycopg.connect(self.uri(database), autocommit=options.pop("autocommit", True),
                                **options)
 
@@ -150,10 +151,10 @@ class Postgres:
 class Database:
     """A fresh database, with short words for what tests do to it."""
 
-    def __init__(self, server, name):
+    def __init__(self, server, name, new=True):
         self.server = server
         self.name = name
-        self.uri = server.new_database(name)
+        self.uri = server.new_database(name) if new else server.uri(name)
 
     def execute(self, *statements):
         self.server.execute(self.name, *statements)

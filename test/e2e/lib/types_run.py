@@ -13,17 +13,19 @@ def table_name(case):
 
 
 class TypesRun:
-    """One pipeline with a table per type, run through copy and stream."""
+    """One pipeline with a table per type (of a chosen few), run through copy and stream; `uri` is
+    walberg's connection when it is another one than ours."""
 
-    def __init__(self, database, folder):
+    def __init__(self, database, folder, few=None, uri=None):
         self.database = database
         self.storage = Storage(folder / "lake")
         self.lake = Lake(self.storage)
         with database.connect() as conn:
-            self.cases = values.available(conn)
+            self.cases = [case for case in values.available(conn) if not few or case.sql in few]
             for case in self.cases:
                 self.make(conn, case)
         walberg = Walberg(database, self.storage, folder)
+        walberg.positional = lambda: [uri or database.uri, self.storage.uri]
         walberg.once()
         with database.connect() as conn:
             for case in self.cases:

@@ -11,6 +11,9 @@ PREPARE = [
     "create domain price as numeric(10,3) check (value > -1000000)",
     "create type point3 as (x int4, label text, y numeric(8,2))",
     "create type nested as (p point3, tags text[])",
+    "create domain prices as price[]",
+    "create domain spot as point3",
+    "create type deep as (n nested, all_n nested[], pr price, m mood, ms mood[], r int4range)",
 ]
 
 
@@ -21,6 +24,7 @@ class Case:
     random: object = None                    # function of a random.Random
     rejects: list = dataclasses.field(default_factory=list)
     extension: str = None
+    since: int = 0                           # major version of the server that has it
 
     def value(self, random):
         choice = random.random()
@@ -145,6 +149,50 @@ CASES = [
     Case("point3[]", ['{"(1,a,2.50)",NULL,"(,,)"}', "{}"]),
     Case("int4range", ["empty", "[1,5)", "(,)", "[3,)"]),
     Case("tstzrange", ['["2026-01-01 00:00:00+00","2026-02-01 00:00:00+00")']),
+    Case("numeric[]", ["{1.10,NaN,-1e30,NULL}", "{}"]),
+    Case("date[]", ["{2026-01-01,NULL}", "{0044-03-15 BC}"]),
+    Case("timestamp[]", ['{"2026-01-01 00:00:00.000001",NULL}']),
+    Case("time[]", ["{24:00:00,NULL}"]),
+    Case("interval[]", ['{"1 year -3 days",NULL}']),
+    Case("money[]", ["{1.5,-2,NULL}"]),
+    Case("varchar(5)[]", ['{"a b","",NULL}']),
+    Case("char(3)[]", ["{ab,abc}"]),
+    Case("bit(3)[]", ["{101,NULL}"]),
+    Case("jsonb[]", ['{"{\\"a\\": [1, null]}",NULL,"null"}']),
+    Case("inet[]", ["{10.0.0.1/8,::1}"]),
+    Case("int4range[]", ['{"[1,5)",empty,NULL}']),
+    Case("price[]", ["{1.5,NULL}", "{}"]),
+    Case("prices", ["{1.5,NULL}", "{}"]),
+    Case("spot", ["(1,a,2.50)", "(,,)"]),
+    Case("deep", ['("(""(1,a,2.50)"",{x})","{""(,)""}",1.5,sad,"{ok,NULL}","[1,2)")',
+                  "(,{},,,,)", "(,{},,,{},empty)"]),
+    Case("hstore[]", ['{"a=>1",NULL}', "{}"], extension="hstore"),
+    Case("text[][]", ["{}", "{{a,NULL},{\"b c\",\"\"}}"]),
+    Case("integer[][][]", ["{{{1,2}},{{3,NULL}}}"]),
+    Case("numrange", ["(1.5,2.50]", "empty"]),
+    Case("daterange", ["[2026-01-01,)"]),
+    Case("tsrange", ['["2026-01-01 00:00:00","2026-02-01 00:00:00")']),
+    Case("int8range", ["[1,5)"]),
+    Case("int4multirange", ["{}", "{[1,3),[5,)}"], since=14),
+    Case("tstzmultirange", ['{["2026-01-01 00:00:00+00","2026-02-01 00:00:00+00")}'], since=14),
+    Case("numeric(5,-2)", ["12300", "-9999900", "0"], since=15),
+    Case("numeric(3,5)", ["0.00123", "0"], since=15),
+    Case("macaddr8", ["08:00:2b:01:02:03:04:05"]),
+    Case("line", ["{1,-1,0}"]),
+    Case("lseg", ["[(0,0),(1,1.5)]"]),
+    Case("box", ["(1,1),(0,0)"]),
+    Case("path", ["[(0,0),(1,1)]", "((0,0),(1,1))"]),
+    Case("polygon", ["((0,0),(1,1),(1,0))"]),
+    Case("circle", ["<(0,0),1.5>"]),
+    Case("jsonpath", ['$."a"[*]?(@ > 1)']),
+    Case("tid", ["(0,1)"]),
+    Case("cid", ["7"]),
+    Case("xid8", ["18446744073709551615"]),
+    Case("pg_snapshot", ["10:20:10,14"]),
+    Case("regclass", ["pg_class"]),
+    Case("regtype", ["integer"]),
+    Case("oidvector", ["1 2 3"]),
+    Case("int2vector", ["1 2 3"]),
     Case("inet", ["10.0.0.1/8", "::1", "192.168.0.1"]),
     Case("cidr", ["10.0.0.0/8"]),
     Case("macaddr", ["08:00:2b:01:02:03"]),
@@ -166,4 +214,6 @@ def available(conn):
         conn.execute(f"create extension if not exists {name}")
     for statement in PREPARE:
         conn.execute(statement)
-    return [case for case in CASES if case.extension is None or case.extension in have]
+    major = conn.info.server_version // 10000
+    return [case for case in CASES
+            if (case.extension is None or case.extension in have) and case.since <= major]
