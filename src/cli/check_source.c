@@ -370,10 +370,13 @@ check_table(const SourceCheck *check, const SourceTable *table)
         !partition_spec_resolve(check->arena, &rule.partition, table->schema, &spec, &err))
         report_message(check->report, item, VERDICT_FAIL, err.msg);
     if (table->kind == 'p') {
-        report_add(check->report, item, VERDICT_WARN,
-                   "TRUNCATE, DROP or DETACH of a single partition, and the rows of one that is "
-                   "attached, will not arrive");
-        report_hint(check->report, "Postgres does not send them; DELETE and INSERT arrive");
+        bool rewrite = strcmp(check->config->on_partition_change, "rewrite") == 0;
+
+        report_add(
+            check->report, item, rewrite ? VERDICT_OK : VERDICT_WARN,
+            "a partition that is dropped, detached, attached with rows or truncated alone %s",
+            rewrite ? "has the whole table copied again" : "leaves the lake's rows as they were");
+        report_hint(check->report, "Postgres does not send these; see on_partition_change");
     }
     for (int i = 0; i < table->missing_count; i++)
         report_add(check->report, item, VERDICT_WARN, "column %.*s will not arrive: %s",

@@ -60,6 +60,10 @@ OPTION("on_add_default", on_add_default, ENUM, "rewrite", "rewrite|ignore", NULL
        "a column added with a default: rewrite the table in the lake, so that old rows have it, or "
        "let them read NULL")
 OPTION(
+    "on_partition_change", on_partition_change, ENUM, "rewrite", "rewrite|ignore", NULL, 0,
+    "a partition dropped, detached, attached with rows or truncated alone, of which Postgres sends "
+    "nothing: rewrite the table in the lake, or let its rows be as they were")
+OPTION(
     "memory", memory, SIZE, "256MB", "64MB", NULL, 0,
     "memory of the stream; larger transactions go to data files that become visible at their end")
 OPTION("state", state, STRING, NULL, NULL, NULL, 0,

@@ -4,6 +4,7 @@
  *   recover.c    what the lake, the slot and the state object say; what must not be
  *   tables.c     tables taken in, attached, found later
  *   shapes.c     schema changes, and tables that are copied again
+ *   leaves.c     partitions that come and go
  *   gaps.c       what the publication hides, and tables that are gone
  *   copier.c     the initial copy
  *   reader.c     the stream's thread
@@ -106,6 +107,14 @@ bool shapes_apply(Pipeline *pl, Error *err) WARN_UNUSED;
 bool shapes_refresh(Pipeline *pl, Error *err) WARN_UNUSED;
 /* `walberg resync`: the tables named in <state>/resync are copied again. */
 bool shapes_take_requests(Pipeline *pl, Error *err) WARN_UNUSED;
+
+/* leaves.c */
+
+/* The partitions that hold a table's rows, to be remembered; "" when it is not partitioned. */
+const char *leaves_text(Arena *arena, const SourceTable *source);
+/* Compare them with what the state remembers: rows that came or went with them are a reason to copy
+ * the table again. */
+void leaves_follow(Pipeline *pl, PipeTable *table, const SourceTable *now);
 
 /* gaps.c */
 

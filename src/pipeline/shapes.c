@@ -44,6 +44,7 @@ compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position at)
         return;
     }
     note_marks(known, now);
+    leaves_follow(pl, table, now);
     if (schema_same_shape(table->schema, now->schema))
         pipe_table_set_due(table, NULL, POSITION_NONE);
     else if (table->due == NULL || !schema_same_shape(table->due, now->schema))
@@ -148,6 +149,7 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
     TRY(sink_replace(pl->sink, table->sink_table, now->schema, err));
     known = tables_state(pl, table);
     table->dropped = false;
+    table->watched = true;
     gap_say_wanted(table, now, publication);
     if (known != NULL) {
         StateTable entry = *known;
@@ -158,6 +160,7 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
         entry.dropped = false;
         entry.published = gap_note(now, publication);
         note_marks(&entry, now);
+        entry.leaves = leaves_text(pl->state_arena, now);
         state_set_table(pl->state_arena, &pl->state, &entry);
     }
     return true;

@@ -53,6 +53,8 @@ put_table(JsonWriter *json, const StateTable *table)
     put_position(json, "committed", table->committed);
     put_mark(json, "files_mark", table->files_mark);
     put_mark(json, "columns_mark", table->columns_mark);
+    if (table->leaves != NULL)
+        put_text(json, "leaves", table->leaves);
     jw_key(json, "copy_again");
     jw_bool(json, table->copy_again);
     if (table->dropped) {
@@ -164,6 +166,8 @@ get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
     TRY(get_position(object, "streamed", &table.streamed, err));
     if (json_object_get(object, "committed") != NULL)
         TRY(get_position(object, "committed", &table.committed, err));
+    if (json_object_get(object, "leaves") != NULL)
+        TRY(get_text(arena, object, "leaves", &table.leaves, err));
     if (published != NULL) {
         table.published.noted = true;
         table.published.entry = get_oid(published, "entry");

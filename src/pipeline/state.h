@@ -33,8 +33,9 @@ typedef struct StateTable {
     Position committed;  /* the lake had at least this of it */
     uint64_t files_mark; /* see SourceTable */
     uint64_t columns_mark;
-    bool copy_again; /* its rows are to be replaced by a new copy */
-    bool dropped;    /* it is gone from the source: said once, its rows stay */
+    const char *leaves; /* of a partitioned table, see leaves.c; NULL: not known */
+    bool copy_again;    /* its rows are to be replaced by a new copy */
+    bool dropped;       /* it is gone from the source: said once, its rows stay */
     StatePublished published;
 } StateTable;
 

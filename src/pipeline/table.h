@@ -38,6 +38,7 @@ typedef struct PipeTable {
     Position hold;        /* parked before it could be attached: the slot stays here */
     bool gap;             /* changes of it are missing: only a new copy mends it */
     bool barred;          /* parked because of what the source says: until it says otherwise */
+    bool watched;         /* its partitions were looked at in this process */
     bool dropped;         /* gone from the source; what the stream still has of it arrives */
     char *error;          /* main thread; why it is parked */
     char *note;           /* main thread; what status says of it when it is not parked, or NULL */

@@ -196,6 +196,9 @@ link_leaves(Load *load, bool fill)
             .schema_name = pg_value(r, row, REL_SCHEMA),
             .table_name = pg_value(r, row, REL_NAME),
             .kind = pg_value(r, row, REL_KIND).ptr[0],
+            .filenode = oid_at(r, row, REL_FILENODE),
+            .born = pg_value_bool(r, row, REL_BORN),
+            .blank = pg_value_int(r, row, REL_PAGES) == 0,
         };
         root->pages += pg_value_int(r, row, REL_PAGES);
         root->files_mark = mix(root->files_mark, pg_value_int(r, row, REL_FILENODE));

@@ -21,6 +21,10 @@ typedef struct TableLeaf {
     Str schema_name;
     Str table_name;
     char kind; /* 'r', or 'f': a foreign table, whose rows are elsewhere and do not arrive */
+    uint32_t filenode;
+    bool born;  /* made as a partition, so that every row of it came through the root; false: it was
+                   attached, or perhaps */
+    bool blank; /* never vacuumed or analyzed since it was made, truncated or found empty */
 } TableLeaf;
 
 typedef struct SourceTable {

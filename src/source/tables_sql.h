@@ -19,11 +19,15 @@ enum {
     REL_ROOT, /* of a partition */
     REL_EXTENSION,
     REL_FILENODE,
+    REL_BORN, /* a partition that was made as one, see TableLeaf */
 };
 
 /* What FOR ALL TABLES would take (is_publishable_class in pg_publication.c: user oids, permanent),
  * and views, foreign and unlogged tables to say why not. Sizes are those of pg_class: asking for
- * the real ones would wait for whoever holds a lock. The %s narrows it to one table. */
+ * the real ones would wait for whoever holds a lock. CREATE TABLE ... PARTITION OF writes the
+ * catalog rows of the table (its system columns' stay as they were made) and of its place in the
+ * tree in one transaction and at most two commands apart; ATTACH comes later (seen on 13 to 18).
+ * The %s narrows it to one table. */
 #define RELATIONS_SQL                                                                              \
     "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident,"             \
     " pg_get_userbyid(c.relowner), pg_has_role(c.relowner, 'USAGE'),"                              \
@@ -33,7 +37,11 @@ enum {
     " CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::oid END,"                          \
     " (SELECT e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid"                \
     "   WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid = 0"             \
-    "   AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'), c.relfilenode"           \
+    "   AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'), c.relfilenode,"          \
+    " CASE WHEN c.relispartition AND c.relkind = 'r' THEN NOT EXISTS (SELECT FROM"                 \
+    "   pg_partition_ancestors(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid"                \
+    "   JOIN pg_attribute a ON a.attrelid = p.relid AND a.attnum = -1"                             \
+    "   WHERE a.xmin <> i.xmin OR i.cmin::text::int8 - a.cmin::text::int8 > 2) END"                \
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"                               \
     " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid >= 16384"                             \
     " AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"   \
