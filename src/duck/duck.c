@@ -23,6 +23,10 @@ set_options(duckdb_config config, const DuckOptions *options, Error *err)
     TRY(set_option(config, "autoload_known_extensions", "false", err));
     TRY(set_option(config, "temp_directory",
                    options->temp_directory == NULL ? "" : options->temp_directory, err));
+    if (options->temp_bytes_max > 0) {
+        snprintf(number, sizeof number, "%" PRId64 "B", options->temp_bytes_max);
+        TRY(set_option(config, "max_temp_directory_size", number, err));
+    }
     if (options->threads > 0) {
         snprintf(number, sizeof number, "%d", options->threads);
         TRY(set_option(config, "threads", number, err));

@@ -17,6 +17,7 @@ typedef struct DuckOptions {
     int64_t memory_bytes_max;   /* DuckDB's memory_limit; 0 = its default */
     int threads;                /* background threads; 1 = the calling thread does all the work */
     const char *temp_directory; /* where it may spill; NULL = nowhere */
+    int64_t temp_bytes_max;     /* and how much; 0 = DuckDB's default */
 } DuckOptions;
 
 bool duck_open(const DuckOptions *options, Duck **out_duck, Error *err) WARN_UNUSED;

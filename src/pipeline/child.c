@@ -1,7 +1,9 @@
 /* child.c - the query server's process: walberg query, the same binary.
  *
  * Another process, so that no query can slow, bloat or kill the stream. It is told of each commit
- * by a byte on a pipe, and started again when it dies. Closing the pipe ends it. */
+ * by a byte on a pipe, and started again when it dies, later each time when it does so at once.
+ * Closing the pipe ends it. When the machine runs out of memory, the kernel shall take it and not
+ * the stream. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,13 +19,36 @@
 #include "base/log.h"
 #include "pipeline/internal.h"
 
-enum { ARGS_MAX = 128, RESTART_MS = 1000, LEAVE_MS = 3000 };
+enum {
+    ARGS_MAX = 128,
+    RESTART_MS = 1000,
+    RESTART_MS_MAX = 60000,
+    LEAVE_MS = 3000,
+};
+
+static const char oom_score[] = "500"; /* proc(5), /proc/pid/oom_score_adj: -1000 to 1000 */
 
 struct QueryChild {
     pid_t pid;
     int pipe;
     int64_t started_ms;
+    int64_t pause_ms; /* before it is started again */
+    int failures;     /* in a row: it ended sooner than RESTART_MS_MAX after its start */
 };
+
+static void
+prefer_to_the_stream(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+
+    ssize_t written = write(fd, oom_score, sizeof oom_score - 1);
+
+    (void) written; /* without /proc it is as likely as others */
+    close(fd);
+}
 
 /* In the child: only async-signal-safe calls between fork and exec. */
 static void
@@ -35,6 +60,7 @@ become_query_server(char **args, int notify_fd, pid_t parent)
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     signal(SIGINT, SIG_IGN); /* ctrl-C is the parent's business; it ends us */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prefer_to_the_stream();
     if (getppid() != parent)
         _exit(0);
     fcntl(notify_fd, F_SETFD, 0);
@@ -93,7 +119,8 @@ spawn(Pipeline *pl, Error *err)
         return FAIL(err, ERR_TRANSIENT, "query server: fork: %s", strerrordesc_np(errno));
     }
     fcntl(fds[1], F_SETFL, O_NONBLOCK);
-    *pl->child = (QueryChild){.pid = pid, .pipe = fds[1], .started_ms = clock_ms()};
+    pl->child->pid = pid;
+    pl->child->pipe = fds[1];
     return true;
 }
 
@@ -103,8 +130,27 @@ child_start(Pipeline *pl, Error *err)
     if (!pl->options->serve || pl->config->query_listen == NULL)
         return true;
     pl->child = xcalloc(1, sizeof *pl->child);
-    *pl->child = (QueryChild){.pid = -1, .pipe = -1};
+    *pl->child =
+        (QueryChild){.pid = -1, .pipe = -1, .started_ms = clock_ms(), .pause_ms = RESTART_MS};
     return spawn(pl, err);
+}
+
+/* It ended, and waits to be started again. */
+static void
+note_end(QueryChild *child)
+{
+    int64_t lived = clock_ms() - child->started_ms;
+
+    child->failures = lived < RESTART_MS_MAX ? child->failures + 1 : 1;
+    child->pause_ms = child->failures == 1                   ? RESTART_MS
+                      : child->pause_ms < RESTART_MS_MAX / 2 ? child->pause_ms * 2
+                                                             : RESTART_MS_MAX;
+    log_warn("query server ended, starting it again", LOG_INT("pid", child->pid),
+             LOG_INT("in_ms", child->pause_ms));
+    if (child->pipe >= 0)
+        close(child->pipe);
+    child->pid = child->pipe = -1;
+    child->started_ms = clock_ms();
 }
 
 void
@@ -113,15 +159,24 @@ child_watch(Pipeline *pl)
     QueryChild *child = pl->child;
     Error err;
 
-    if (child == NULL || clock_ms() - child->started_ms < RESTART_MS ||
-        (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) == 0))
+    if (child == NULL)
         return;
-    log_warn("query server ended, starting it again", LOG_INT("pid", child->pid));
-    if (child->pipe >= 0)
-        close(child->pipe);
-    *child = (QueryChild){.pid = -1, .pipe = -1, .started_ms = clock_ms()};
+    if (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) != 0)
+        note_end(child);
+    if (child->pid > 0 || clock_ms() - child->started_ms < child->pause_ms)
+        return;
+    child->started_ms = clock_ms();
     if (!spawn(pl, &err))
         log_error("query server", LOG_STR("error", err.msg));
+}
+
+int
+child_failures(const Pipeline *pl)
+{
+    return pl->child == NULL ||
+                   (pl->child->pid > 0 && clock_ms() - pl->child->started_ms > RESTART_MS_MAX)
+               ? 0
+               : pl->child->failures;
 }
 
 void

@@ -166,6 +166,8 @@ void status_write(Pipeline *pl, bool now);
 bool child_start(Pipeline *pl, Error *err) WARN_UNUSED;
 void child_tell(Pipeline *pl);  /* something was committed */
 void child_watch(Pipeline *pl); /* starts a dead child again */
+/* How often in a row it ended soon after its start; 0: it serves, or is not wanted. */
+int child_failures(const Pipeline *pl);
 void child_stop(Pipeline *pl);
 
 #endif

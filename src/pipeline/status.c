@@ -128,9 +128,23 @@ is_shown(const Pipeline *pl, const StateTable *known)
     return false;
 }
 
+/* The stream's own, or what is wrong beside it; NULL: nothing. */
+static const char *
+error_of(const Pipeline *pl, Buf *buffer)
+{
+    if (pl->last_error[0] != '\0')
+        return pl->last_error;
+    if (child_failures(pl) == 0)
+        return NULL;
+    buf_printf(buffer, "the query server on %s ended %d times, see the log",
+               pl->config->query_listen, child_failures(pl));
+    return buf_text(buffer);
+}
+
 static void
 put_status(Pipeline *pl, Buf *out)
 {
+    AUTO_BUF Buf buffer = {0};
     JsonWriter json;
 
     jw_begin(&json, out);
@@ -139,8 +153,7 @@ put_status(Pipeline *pl, Buf *out)
     jw_cstr(&json, pl->config->pipeline);
     jw_key(&json, "state");
     jw_cstr(&json, pl->phase);
-    jw_key(&json, "error");
-    jw_str(&json, pl->last_error[0] == '\0' ? STR_NULL : str_of(pl->last_error));
+    put_error(&json, error_of(pl, &buffer));
     jw_key(&json, "pid");
     jw_int(&json, getpid());
     jw_key(&json, "updated_us");

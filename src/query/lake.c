@@ -259,7 +259,9 @@ open_parts(Lake *lake, Error *err)
     TRY(open_state(lake, &spill, err));
     TRY(catalog_open(lake->options.catalog_type, lake->options.warehouse, &lake->catalog, err));
     TRY(duck_open(
-        &(DuckOptions){.memory_bytes_max = lake->options.memory_bytes_max, .temp_directory = spill},
+        &(DuckOptions){.memory_bytes_max = lake->options.memory_bytes_max,
+                       .temp_directory = lake->options.spill_bytes_max == 0 ? NULL : spill,
+                       .temp_bytes_max = lake->options.spill_bytes_max},
         &lake->duck, err));
     TRY(lock_down(lake, err));
     TRY(duck_session_open(lake->duck, &lake->session, err));

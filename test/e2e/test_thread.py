@@ -1,9 +1,14 @@
 """One table from end to end: copied, changed, committed, read by three strangers and by psql."""
 import json
+import pathlib
+import socket
 import subprocess
 
+import psycopg
+import pytest
+
 from lib.env import listening, wait_for
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 from lib.walberg import Walberg
 
 TABLE = """create table orders (
@@ -98,3 +103,38 @@ def test_status_tells_where_everything_is(database, walberg, lake):
     walberg.stop()
     assert walberg.status()["state"] == "stopped"
     assert json.dumps(walberg.status())
+
+
+def query_child(walberg):
+    return int(subprocess.run(["pgrep", "-P", str(walberg.process.pid)], capture_output=True,
+                              text=True, check=True).stdout)
+
+
+def test_the_query_server_has_bounds_of_its_own(database, walberg):
+    """Statements end where they need more than they may; the kernel prefers it to the stream."""
+    database.execute("create table t (id int primary key, v text)",
+                     "insert into t select n, repeat(md5(n::text), 50) from generate_series(1, 1000)"
+                     " n")
+    walberg.start(query__memory="64MB", query__spill="1MB")
+    walberg.wait_caught_up()
+    wait_for("rows", lambda: walberg.query("select count(*) from t") == [(1000,)])
+    sort = "select count(distinct a.v || b.v) from t a, t b where b.id <= 100"
+    with pytest.raises(psycopg.errors.OutOfMemory):
+        walberg.query(sort)
+    assert walberg.query("select count(*) from t") == [(1000,)]
+    for pid, score in ((query_child(walberg), "500"), (walberg.process.pid, "0")):
+        assert pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == score
+    database.execute("delete from t where id = 1")
+    wait_for("the delete", lambda: walberg.query("select count(*) from t") == [(999,)])
+
+
+def test_a_query_server_that_cannot_start_is_said_and_waited_for(database, walberg, lake):
+    database.execute(TABLE)
+    taken = socket.create_server(("127.0.0.1", 0))
+    walberg.start(port=taken.getsockname()[1])
+    wait_for("the second failure", lambda: "ended 2 times" in (walberg.status()["error"] or ""))
+    fill(database, 10)
+    wait_for("rows", lambda: lake.has("orders") and is_equal(database, lake, ["orders"]))
+    assert 2 <= walberg.log().count("query server ended") <= 4
+    taken.close()
+    wait_for("rows", lambda: walberg.query("select count(*) from orders") == [(10,)])

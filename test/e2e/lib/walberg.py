@@ -65,10 +65,10 @@ class Walberg:
         return self.call("run", "--once", *self.positional(), timeout=timeout, check=True,
                          **settings)
 
-    def start(self, **settings):
+    def start(self, port=None, **settings):
         """run, in the background, serving queries on self.query_port."""
         assert self.process is None or self.process.poll() is not None, "runs already"
-        self.query_port = free_port()
+        self.query_port = port or free_port()
         command = self.command("run", *self.positional(),
                                query__listen=f"127.0.0.1:{self.query_port}", **settings)
         with open(self.log_path, "ab") as log:
