@@ -1,10 +1,14 @@
 #include "query/file_cache.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/folder.h"
 #include "base/hash.h"
+
+enum { PART_SUFFIX_MAX = 16 }; /* of files that are being written */
 
 static bool
 key_of(FileCache *cache, Arena *arena, Str uri, const char **out_key, Error *err)
@@ -16,6 +20,33 @@ key_of(FileCache *cache, Arena *arena, Str uri, const char **out_key, Error *err
 }
 
 static bool
+is_dots(const char *part, size_t length)
+{
+    return length <= 2 && strspn(part, ".") >= length;
+}
+
+/* The key itself, which is where the stream leaves what it uploads (state/cache/<key>); or a hash
+ * of it, when it leads out of the folder or is no path here. */
+static const char *
+path_of(const FileCache *cache, Arena *arena, const char *key)
+{
+    for (const char *part = key; part != NULL; part = strchr(part, '/')) {
+        part += part == key ? 0 : 1;
+
+        size_t length = strcspn(part, "/");
+
+        if (length == 0 || length > NAME_MAX - PART_SUFFIX_MAX || is_dots(part, length) ||
+            strlen(cache->folder) + strlen(key) > PATH_MAX - PART_SUFFIX_MAX) {
+            Hash128 hash = hash128(key, strlen(key), 0);
+
+            return arena_printf(arena, "%s/%016" PRIx64 "%016" PRIx64, cache->folder, hash.high,
+                                hash.low);
+        }
+    }
+    return arena_printf(arena, "%s/%s", cache->folder, key);
+}
+
+static bool
 fetch(FileCache *cache, const char *key, const char *path, Error *err)
 {
     struct stat status;
@@ -23,7 +54,7 @@ fetch(FileCache *cache, const char *key, const char *path, Error *err)
 
     if (stat(path, &status) == 0)
         return true;
-    TRY(folder_make(cache->folder, 0700, err));
+    TRY(folder_make_above(path, 0700, err));
     TRY(store_fetch(cache->store, key, path, &found, err));
     if (!found)
         return FAIL(err, ERR_INPUT, "%s is not there", key);
@@ -43,10 +74,7 @@ file_cache_path(FileCache *cache, Arena *arena, Str uri, const char **out_path, 
     const char *path = store_local_path(cache->store, arena, key);
 
     if (path == NULL) {
-        Hash128 hash = hash128(uri.ptr, uri.len, 0);
-
-        path = arena_printf(arena, "%s/%016" PRIx64 "%016" PRIx64 ".parquet", cache->folder,
-                            hash.high, hash.low);
+        path = path_of(cache, arena, key);
         TRY(fetch(cache, key, path, err));
     }
     *out_path = path;

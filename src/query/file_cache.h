@@ -1,7 +1,7 @@
 /* file_cache.h - data files as local paths: those of a file system in place, those of a remote
- * store fetched once. Data files never change, so neither does what was fetched. Nothing is evicted
- * yet: the folder grows to the size of what is live and was; it may be emptied while nothing runs.
- */
+ * store fetched once, or left there by the stream. Data files never change, so neither does what is
+ * there. Nothing is evicted yet: the folder grows to the size of what is live and was; it may be
+ * emptied while nothing runs. */
 #ifndef QUERY_FILE_CACHE_H
 #define QUERY_FILE_CACHE_H
 

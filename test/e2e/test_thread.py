@@ -113,8 +113,8 @@ def query_child(walberg):
 def test_the_query_server_has_bounds_of_its_own(database, walberg):
     """Statements end where they need more than they may; the kernel prefers it to the stream."""
     database.execute("create table t (id int primary key, v text)",
-                     "insert into t select n, repeat(md5(n::text), 50) from generate_series(1, 1000)"
-                     " n")
+                     "insert into t select n, repeat(md5(n::text), 50)"
+                     " from generate_series(1, 1000) n")
     walberg.start(query__memory="64MB", query__spill="1MB")
     walberg.wait_caught_up()
     wait_for("rows", lambda: walberg.query("select count(*) from t") == [(1000,)])
@@ -138,3 +138,21 @@ def test_a_query_server_that_cannot_start_is_said_and_waited_for(database, walbe
     assert 2 <= walberg.log().count("query server ended") <= 4
     taken.close()
     wait_for("rows", lambda: walberg.query("select count(*) from orders") == [(10,)])
+
+
+def test_what_was_uploaded_is_not_fetched_again(database, s3, tmp_path):
+    """The stream leaves its files where the query server looks for them, once each."""
+    walberg = Walberg(database, s3.warehouse(), tmp_path)
+    database.execute(TABLE)
+    fill(database, 100)
+    walberg.start()
+    walberg.wait_streaming()
+    fill(database, 100)
+    wait_for("rows", lambda: walberg.query("select count(*) from orders") == [(200,)])
+    cached = [p for p in (tmp_path / "state" / "cache").rglob("*") if p.is_file()]
+    assert len(cached) == 2 and all(p.suffix == ".parquet" for p in cached), cached
+    assert walberg.stop() == 0
+    for path in cached:                                  # and what is lost is fetched
+        path.unlink()
+    done = walberg.call("sql", walberg.storage.uri, "select count(*) from orders", check=True)
+    assert "200" in done.stdout
