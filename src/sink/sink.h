@@ -29,12 +29,12 @@
 
 typedef struct Sink Sink;
 
-/* What everybody may know about a table of a sink; a sink's own struct embeds it first. */
 /* What a value that is read back (unchanged TOAST) is taken to need until one was: a piece of an
  * epoch is cut by it, because an update that leaves such a value alone is only a few bytes in the
  * stream. */
 enum { PATCH_BYTES_UNKNOWN = 64 << 10 };
 
+/* What everybody may know about a table of a sink; a sink's own struct embeds it first. */
 typedef struct SinkTable {
     const TableSchema *schema; /* with the sink's field ids; holds a reference */
     const TableSchema *source; /* the source's shape that it fits (reference); NULL: the lake has

@@ -5,13 +5,11 @@
  * reliable everywhere. When the answer to one is lost, the object itself is the answer: if it holds
  * our bytes, our write was the one.
  *
- *   answer                  meaning
- *   200                     we won
- *   412                     lost - or our own earlier attempt won, when there was one without
- * answer 404 to If-Match         lost: the object is gone (AWS; other services say 412) 409
- * Conditional...      another write of the key is under way: again 5xx, 408, cut, timeout  unknown:
- * read the object, then decide
- */
+ *   200: we won.
+ *   412: lost; or our own earlier attempt won, when there was one without an answer.
+ *   404 to If-Match: lost, the object is gone (AWS; other services say 412).
+ *   409 Conditional...: another write of the key is under way, so again.
+ *   5xx, 408, cut, timeout: unknown, so read the object, then decide. */
 #include "store/kinds.h"
 
 #include <assert.h>
