@@ -49,12 +49,8 @@ iceberg_schema_from_table(Arena *arena, const TableSchema *schema, int schema_id
         const SchemaColumn *column = &schema->columns[i];
 
         assert(column->field.id > 0);
-        out->fields[i] = (Field){
-            .name = arena_str(arena, column->field.name),
-            .id = column->field.id,
-            .required = column->not_null && is_key_column(schema, i),
-            .type = type_copy(arena, column->field.type),
-        };
+        out->fields[i] = field_copy(arena, &column->field);
+        out->fields[i].required = column->not_null && is_key_column(schema, i);
         if (column->pg_type != NULL)
             out->docs[i] = arena_strdup(arena, column->pg_type);
     }
@@ -65,6 +61,15 @@ iceberg_schema_from_table(Arena *arena, const TableSchema *schema, int schema_id
 /* --- Writing ------------------------------------------------------------------------------- */
 
 static void write_type(JsonWriter *json, const Type *type, int level);
+
+static void
+write_default(JsonWriter *json, const char *key, Str value)
+{
+    if (value.ptr == NULL)
+        return;
+    jw_key(json, key);
+    jw_raw(json, value);
+}
 
 static void
 write_fields(JsonWriter *json, const Field *fields, int count, const char *const *docs, int level)
@@ -85,6 +90,8 @@ write_fields(JsonWriter *json, const Field *fields, int count, const char *const
             jw_key(json, "doc");
             jw_cstr(json, docs[i]);
         }
+        write_default(json, "initial-default", fields[i].initial_default);
+        write_default(json, "write-default", fields[i].write_default);
         jw_end(json);
     }
     jw_end(json);

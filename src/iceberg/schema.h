@@ -18,7 +18,7 @@ typedef struct IcebergSchema {
     const char **docs; /* per field, or NULL */
     const char
         *beyond; /* "v: variant", the first field of a type that TypeKind lacks; NULL: none */
-    Str json;    /* as read: kept so that what we do not model (defaults, unknown types) survives */
+    Str json;    /* as read: kept so that what we do not model (unknown types) survives */
 } IcebergSchema;
 
 /* TableSchema -> IcebergSchema: all fields optional except key columns that are NOT NULL; doc = the

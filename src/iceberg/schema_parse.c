@@ -102,6 +102,12 @@ parse_primitive(SchemaParser *parser, Str type_name, Str field_name, const Type 
     return true;
 }
 
+static Str
+parse_default(SchemaParser *parser, const JsonNode *node)
+{
+    return node == NULL ? STR_NULL : node_text(parser->arena, node);
+}
+
 static bool
 parse_field(SchemaParser *parser, const JsonNode *node, int level, Field *out, Error *err)
 {
@@ -109,6 +115,8 @@ parse_field(SchemaParser *parser, const JsonNode *node, int level, Field *out, E
     if (!node_need_int(node, "id", &out->id, err))
         return WRAP(err, "field %.*s", STR_ARG(out->name));
     node_to_bool(node_get(node, "required"), &out->required);
+    out->initial_default = parse_default(parser, node_get(node, "initial-default"));
+    out->write_default = parse_default(parser, node_get(node, "write-default"));
     return parse_type(parser, node_get(node, "type"), out->name, level, &out->type, err);
 }
 

@@ -81,8 +81,7 @@ schema_copy_column(Arena *arena, const SchemaColumn *column)
 {
     SchemaColumn copy = *column;
 
-    copy.field.name = arena_str(arena, column->field.name);
-    copy.field.type = type_copy(arena, column->field.type);
+    copy.field = field_copy(arena, &column->field);
     copy.pg_type = column->pg_type == NULL ? NULL : arena_strdup(arena, column->pg_type);
     return copy;
 }

@@ -381,6 +381,25 @@ type_eq(const Type *a, const Type *b)
     return true;
 }
 
+static Str
+copy_default(Arena *arena, Str value)
+{
+    return value.ptr == NULL ? STR_NULL : arena_str(arena, value);
+}
+
+Field
+field_copy(Arena *arena, const Field *field)
+{
+    return (Field){
+        .name = arena_str(arena, field->name),
+        .id = field->id,
+        .required = field->required,
+        .type = type_copy(arena, field->type),
+        .initial_default = copy_default(arena, field->initial_default),
+        .write_default = copy_default(arena, field->write_default),
+    };
+}
+
 const Type *
 type_copy(Arena *arena, const Type *type)
 {
@@ -390,9 +409,7 @@ type_copy(Arena *arena, const Type *type)
     *copy = *type;
     copy->fields = fields;
     for (int i = 0; i < type->field_count; i++) {
-        fields[i] = type->fields[i];
-        fields[i].name = arena_str(arena, type->fields[i].name);
-        fields[i].type = type_copy(arena, type->fields[i].type);
+        fields[i] = field_copy(arena, &type->fields[i]);
     }
     return copy;
 }

@@ -53,6 +53,10 @@ typedef struct Field {
     int id; /* Iceberg field id, unique in the table and never reused; 0 = not assigned yet */
     bool required;
     const Type *type;
+    /* Values as Iceberg's JSON (spec, "JSON single-value serialization": 5, "2017-11-16"),
+     * STR_NULL: none. Columns and members of structs only, format version 3. */
+    Str initial_default; /* of rows in files that lack the field */
+    Str write_default;   /* of rows whose writer has no value */
 } Field;
 
 struct Type {
@@ -111,13 +115,14 @@ void type_duckdb_name(const Type *type, Buf *out);
 size_t type_width(const Type *type);
 
 bool type_is_nested(const Type *type);
-/* Same kinds and names. What does not count: field ids, required, and how the Postgres text is
- * spelled (form, delimiter), so money equals numeric(19,2) here: compare OIDs and typmods too when
- * asking whether rows can still be parsed. */
+/* Same kinds and names. What does not count: field ids, required, defaults, and how the Postgres
+ * text is spelled (form, delimiter), so money equals numeric(19,2) here: compare OIDs and typmods
+ * too when asking whether rows can still be parsed. */
 bool type_eq(const Type *a, const Type *b);
 
-/* Deep copy. */
+/* Deep copies. */
 const Type *type_copy(Arena *arena, const Type *type);
+Field field_copy(Arena *arena, const Field *field);
 
 /* Give every field of the tree below (element, key, value, members) the ids *next_id, *next_id + 1
  * ... in the order of Iceberg's TypeUtil.assignFreshIds (AssignFreshIds.java): first all fields of

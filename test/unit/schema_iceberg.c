@@ -204,10 +204,56 @@ bad_schemas_are_named(void **state)
     assert_string_equal(schema.beyond, "element: too many levels");
 }
 
+/* The spec's examples of single values ("JSON single-value serialization"). */
+static void
+defaults_are_kept(void **state)
+{
+    static const char text[] =
+        "{\"type\":\"struct\",\"schema-id\":3,\"fields\":["
+        "{\"id\":1,\"name\":\"n\",\"required\":true,\"type\":\"int\",\"initial-default\":34,"
+        "\"write-default\":-5},"
+        "{\"id\":2,\"name\":\"d\",\"required\":false,\"type\":\"date\",\"doc\":\"date\","
+        "\"initial-default\":\"2017-11-16\"},"
+        "{\"id\":3,\"name\":\"s\",\"required\":false,\"type\":{\"type\":\"struct\",\"fields\":["
+        "{\"id\":4,\"name\":\"x\",\"required\":false,\"type\":\"string\","
+        "\"write-default\":\"a \\\"b\\\"\"}]}},"
+        "{\"id\":5,\"name\":\"none\",\"required\":false,\"type\":\"int\",\"initial-default\":null}]"
+        "}";
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_NODE JsonNode *node = NULL;
+    IcebergSchema schema;
+    Error err;
+
+    (void) state;
+    OK(node_parse(STR(text), &node, &err));
+    OK(iceberg_schema_parse(arena, node, &schema, &err));
+
+    const Field *nested = iceberg_schema_find(&schema, 4);
+
+    assert_true(str_eqc(schema.fields[0].initial_default, "34"));
+    assert_true(str_eqc(schema.fields[0].write_default, "-5"));
+    assert_true(str_eqc(schema.fields[1].initial_default, "\"2017-11-16\""));
+    assert_null(schema.fields[1].write_default.ptr);
+    assert_true(str_eqc(nested->write_default, "\"a \\\"b\\\"\""));
+    assert_null(schema.fields[3].initial_default.ptr);
+
+    /* written by us, not passed on as it was read: the null goes, the rest stays */
+    schema.json = STR_NULL;
+    for (int i = 0; i < schema.field_count; i++)
+        schema.fields[i] = field_copy(arena, &schema.fields[i]);
+
+    const char *written = schema_text(arena, &schema);
+    size_t end = sizeof text - sizeof ",\"initial-default\":null}]}";
+
+    assert_int_equal(strlen(written), end + strlen("}]}"));
+    assert_memory_equal(written, text, end);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_kept),
         cmocka_unit_test(a_table_becomes_a_schema),
         cmocka_unit_test(identifiers_are_required_and_exact),
         cmocka_unit_test(schemas_of_others_are_understood_or_said_not_to_be),
