@@ -1,7 +1,7 @@
 #include "iceberg/deletes.h"
-#include "base/xalloc.h"
+#include "iceberg/deletion_vector.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 
 #include <roaring/roaring.h>
 
@@ -46,6 +46,12 @@ void
 deletes_freep(Deletes **deletes)
 {
     deletes_free(*deletes);
+}
+
+static Str
+path_of(const FileDeletes *file)
+{
+    return (Str){.ptr = file->path, .len = file->path_len};
 }
 
 /* NOLINTBEGIN(readability-function-size): the macros of uthash nest */
@@ -138,25 +144,64 @@ deletes_clear(Deletes *deletes)
     deletes->total = 0;
 }
 
+static void
+merge_rows(Deletes *deletes, Str path, const roaring_bitmap_t *rows)
+{
+    FileDeletes *file = get_file(deletes, path);
+    uint64_t before = roaring_bitmap_get_cardinality(file->rows);
+
+    roaring_bitmap_or_inplace(file->rows, rows);
+    deletes->total += roaring_bitmap_get_cardinality(file->rows) - before;
+}
+
 void
 deletes_merge(Deletes *deletes, const Deletes *other)
 {
-    for (const FileDeletes *from = other->files; from != NULL; from = from->hh.next) {
-        FileDeletes *file = get_file(deletes, (Str){.ptr = from->path, .len = from->path_len});
-        uint64_t before = roaring_bitmap_get_cardinality(file->rows);
+    for (const FileDeletes *from = other->files; from != NULL; from = from->hh.next)
+        merge_rows(deletes, path_of(from), from->rows);
+}
 
-        roaring_bitmap_or_inplace(file->rows, from->rows);
-        deletes->total += roaring_bitmap_get_cardinality(file->rows) - before;
+/* --- Deletion vectors ---------------------------------------------------------------------- */
+
+uint64_t
+deletes_write_vector(const Deletes *deletes, Str data_file, Buf *out)
+{
+    const FileDeletes *file = find_file(deletes, data_file);
+
+    if (file != NULL) {
+        deletion_vector_write(file->rows, out);
+        return roaring_bitmap_get_cardinality(file->rows);
     }
+
+    roaring_bitmap_t *none = roaring_bitmap_create();
+
+    if (none == NULL)
+        abort();
+    deletion_vector_write(none, out);
+    roaring_bitmap_free(none);
+    return 0;
+}
+
+bool
+deletes_add_vector(Deletes *deletes, Str data_file, Str blob, int64_t cardinality, Error *err)
+{
+    roaring_bitmap_t *rows = NULL;
+
+    if (!deletion_vector_read(blob, &rows, err))
+        return WRAP(err, "%.*s", STR_ARG(data_file));
+
+    int64_t found = (int64_t) roaring_bitmap_get_cardinality(rows);
+
+    if (found == cardinality)
+        merge_rows(deletes, data_file, rows);
+    roaring_bitmap_free(rows);
+    return found == cardinality ||
+           FAIL(err, ERR_INPUT,
+                "%.*s: deletion vector: %" PRId64 " rows where the manifest says %" PRId64,
+                STR_ARG(data_file), found, cardinality);
 }
 
 /* --- In order ------------------------------------------------------------------------------ */
-
-static Str
-path_of(const FileDeletes *file)
-{
-    return (Str){.ptr = file->path, .len = file->path_len};
-}
 
 static int
 compare_files(const void *a, const void *b)

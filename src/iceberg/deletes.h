@@ -1,15 +1,13 @@
 /* deletes.h - which rows of which data files are deleted: one roaring bitmap per data file.
  *
- * Rows are added as the deletes of a commit are found; position delete files of the table are added
- * when it is opened. v2 writes them as position delete files (this folder only sorts them), v3 will
- * write them as deletion vectors. Pure. */
+ * Rows are added as the deletes of a commit are found; position delete files and deletion vectors
+ * of the table are added when it is opened. v2 writes them as position delete files (this folder
+ * only sorts them), v3 as deletion vectors. Pure. */
 #ifndef ICEBERG_DELETES_H
 #define ICEBERG_DELETES_H
 
 #include "base/buf.h"
-#include "base/str.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct Deletes Deletes;
@@ -27,6 +25,15 @@ uint64_t deletes_total(const Deletes *deletes);
 void deletes_clear(Deletes *deletes);
 /* Add everything of `other`. */
 void deletes_merge(Deletes *deletes, const Deletes *other);
+
+/* Append the rows of one data file as a deletion vector blob (iceberg/deletion_vector.h); how many
+ * they are. A file without deletes has an empty vector. */
+uint64_t deletes_write_vector(const Deletes *deletes, Str data_file, Buf *out);
+
+/* Add the rows of a deletion vector blob. `cardinality` is what the manifest says of it, its
+ * record_count; the blob must agree. ERR_INPUT: it is damaged, nothing was added. */
+bool deletes_add_vector(Deletes *deletes, Str data_file, Str blob, int64_t cardinality,
+                        Error *err) WARN_UNUSED;
 
 /* Walk all (file, row) in order of file bytes, then row: the order of a position delete file. */
 typedef struct DeletesCursor DeletesCursor;
