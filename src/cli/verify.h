@@ -56,8 +56,9 @@ typedef struct VerifyTable {
     const char *reason; /* why it is not compared; NULL: it is */
 
     /* the state of the lake's table that is being read; lives in Verify.round_arena */
-    TableSchema *fit; /* the source's schema with the lake's field ids; a reference */
-    Field *fields;    /* one for each column of the source, in its order */
+    TableSchema *fit;            /* the source's schema with the lake's field ids; a reference */
+    Field *fields;               /* one for each column of the source, in its order */
+    const char *const *defaults; /* of those, as ParquetScan wants them */
     TablePlan plan;
     PlanCache cache;
 

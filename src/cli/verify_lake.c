@@ -7,6 +7,7 @@
 #include "cli/state_folder.h"
 #include "cli/verify.h"
 #include "duck/parquet.h"
+#include "iceberg/default.h"
 #include "iceberg/evolve.h"
 
 enum { LOOK_EVERY_MS = 200 };
@@ -146,9 +147,14 @@ map_fields(Verify *verify, VerifyTable *table, const TableMetadata *metadata, Er
     table->fit = fit.schema;
     assert(fit.schema->column_count == count);
     table->fields = ARENA_ARRAY(verify->round_arena, Field, (size_t) count);
-    for (int i = 0; i < count; i++)
-        table->fields[i] = fit.schema->columns[i].field;
-    return true;
+    for (int i = 0; i < count; i++) {
+        const Field *field = &fit.schema->columns[i].field;
+        const Field *known = iceberg_schema_find(metadata_current_schema(metadata), field->id);
+
+        table->fields[i] = *field;
+        table->fields[i].initial_default = known == NULL ? STR_NULL : known->initial_default;
+    }
+    return default_expressions(verify->round_arena, table->fields, count, &table->defaults, err);
 }
 
 static bool
@@ -255,6 +261,7 @@ scan_file(LakeScan *scan, const char *path, Error *err)
     ParquetScan parquet = {.path = path,
                            .fields = table->fields,
                            .field_count = table->source->schema->column_count,
+                           .defaults = table->defaults,
                            .sink = &scan->base};
 
     scan->file = hash128(path, strlen(path), 0).low;

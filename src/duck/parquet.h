@@ -71,11 +71,15 @@ struct RowSink {
     bool (*block)(RowSink *sink, const Column *columns, size_t rows, int64_t first_row, Error *err);
 };
 
-/* Read the given fields, by field id (a field that the file lacks reads NULL), of all rows. */
+/* Read the given fields, by field id, of all rows. A field that the file lacks reads as its
+ * default, a member of a struct that it lacks as NULL. */
 typedef struct ParquetScan {
     const char *path;
     const Field *fields;
     int field_count;
+    /* An SQL expression of the field's type for each, or NULL: NULL. iceberg/default.h makes them
+     * of the fields. NULL: none has one. */
+    const char *const *defaults;
     RowSink *sink;
 } ParquetScan;
 
@@ -89,6 +93,7 @@ typedef struct ParquetPick {
     const char *path;
     const Field *fields;
     int field_count;
+    const char *const *defaults; /* as in ParquetScan */
     const int64_t *row_numbers;
     size_t row_count;
 } ParquetPick;

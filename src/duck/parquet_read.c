@@ -6,7 +6,8 @@
  *
  * A field of a plain type is asked for in the type that is wanted, DuckDB promotes. A nested one is
  * asked for in the type that the file has, because DuckDB matches the members of structs by name;
- * absorb.c then picks the parts by field id. A field that the file lacks is not asked for.
+ * absorb.c then picks the parts by field id. A field that the file lacks is not asked for, unless
+ * it has a default: then that is the column.
  *
  * file_row_number is used as the virtual column it is since DuckDB 1.3: the option of that name
  * refuses files that have a column called so. */
@@ -24,10 +25,12 @@ typedef struct Reading {
     const char *path;
     const Field *fields;
     int field_count;
-    Part *parts;        /* one a field; child: index among the file's columns, or -1 */
-    int *vectors;       /* where each field is in the result, or -1 */
-    int row_number_at;  /* where file_row_number is */
-    Column *columns;    /* the caller's, one a field */
+    const char *const *defaults; /* SQL, one a field or NULL */
+    Part *parts;                 /* one a field; child: index among the file's columns, or -1 */
+    int *vectors;                /* where each field is in the result, or -1 */
+    int file_columns;            /* how many fields the file has */
+    int row_number_at;           /* where file_row_number is */
+    Column *columns;             /* the caller's, one a field */
     Column types;       /* DuckDB's names of the file's types, when something nested is read */
     Column row_numbers; /* of the chunk absorbed last */
     int64_t rows;       /* given to the sink so far */
@@ -69,6 +72,26 @@ plan_parts(Arena *arena, const ParquetFooter *footer, int node, Part *part)
     }
 }
 
+/* Parts of a value that is made as the type says. */
+static void
+plan_default(Arena *arena, Part *part)
+{
+    const Type *type = part->type;
+
+    part->parts = ARENA_ARRAY(arena, Part, (size_t) type->field_count);
+    for (int i = 0; i < type->field_count; i++) {
+        part->parts[i] = (Part){.type = type->fields[i].type, .child = i};
+        plan_default(arena, &part->parts[i]);
+    }
+}
+
+static bool
+has_default(const Reading *reading, int field)
+{
+    return reading->parts[field].child < 0 && reading->defaults != NULL &&
+           reading->defaults[field] != NULL;
+}
+
 /* Says whether a nested field is among those that the file has. */
 static bool
 plan(Arena *arena, const ParquetFooter *footer, Reading *reading)
@@ -83,7 +106,11 @@ plan(Arena *arena, const ParquetFooter *footer, Reading *reading)
         int child = find_child(footer, 0, field->id);
 
         reading->parts[i] = (Part){.type = field->type, .child = child};
-        reading->vectors[i] = child < 0 ? -1 : vector++;
+        if (child >= 0)
+            reading->file_columns++;
+        if (has_default(reading, i))
+            plan_default(arena, &reading->parts[i]);
+        reading->vectors[i] = child < 0 && !has_default(reading, i) ? -1 : vector++;
         if (child < 0 || !type_is_nested(field->type))
             continue;
         plan_parts(arena, footer, parquet_node_child(footer, 0, child), &reading->parts[i]);
@@ -146,23 +173,28 @@ put_select(Buf *out, const Reading *reading, Error *err)
 {
     buf_cstr(out, "SELECT ");
     for (int i = 0; i < reading->field_count; i++)
-        if (reading->vectors[i] >= 0)
+        if (has_default(reading, i))
+            buf_printf(out, "%s, ", reading->defaults[i]);
+        else if (reading->vectors[i] >= 0)
             buf_printf(out, "c%d, ", i);
     buf_cstr(out, "file_row_number FROM read_parquet([");
     duck_quote_literal(out, str_of(reading->path));
     buf_byte(out, ']');
-    if (reading->row_number_at == 0) { /* a schema has to have a column */
+    if (reading->file_columns == 0) { /* a schema has to have a column */
         buf_byte(out, ')');
         return true;
     }
     buf_cstr(out, ", schema = MAP {");
+
+    bool first = true;
+
     for (int i = 0; i < reading->field_count; i++) {
-        if (reading->vectors[i] < 0)
+        if (reading->parts[i].child < 0)
             continue;
-        buf_printf(out, "%s%d: {name: 'c%d', type: ", reading->vectors[i] > 0 ? ", " : "",
-                   reading->fields[i].id, i);
+        buf_printf(out, "%s%d: {name: 'c%d', type: ", first ? "" : ", ", reading->fields[i].id, i);
         TRY(put_type(out, reading, i, err));
         buf_cstr(out, ", default_value: NULL}");
+        first = false;
     }
     buf_cstr(out, "})");
     return true;
@@ -276,6 +308,7 @@ duck_scan_parquet(Duck *duck, const ParquetScan *scan, Error *err)
     Reading reading = {.path = scan->path,
                        .fields = scan->fields,
                        .field_count = scan->field_count,
+                       .defaults = scan->defaults,
                        .columns = columns};
 
     for (size_t i = 0; i < count; i++)
@@ -370,6 +403,7 @@ duck_pick_parquet(Duck *duck, const ParquetPick *pick, Column *columns, Error *e
     Reading reading = {.path = pick->path,
                        .fields = pick->fields,
                        .field_count = pick->field_count,
+                       .defaults = pick->defaults,
                        .columns = columns};
 
     for (size_t i = 1; i < pick->row_count; i++)

@@ -93,3 +93,17 @@ file_cache_read(FileCache *cache, Arena *arena, Str uri, Buf *out, Error *err)
         return FAIL(err, ERR_INPUT, "%.*s is not there", STR_ARG(uri));
     return true;
 }
+
+bool
+file_cache_read_range(FileCache *cache, Str uri, StoreRange range, Buf *out, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const char *key = NULL;
+    bool found = false;
+
+    TRY(key_of(cache, arena, uri, &key, err));
+    TRY(store_get_range(cache->store, key, range, out, &found, err));
+    if (!found)
+        return FAIL(err, ERR_INPUT, "%.*s is not there", STR_ARG(uri));
+    return true;
+}

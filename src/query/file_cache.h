@@ -21,4 +21,8 @@ bool file_cache_path(FileCache *cache, Arena *arena, Str uri, const char **out_p
 /* A whole object into out (metadata: manifests and manifest lists). */
 bool file_cache_read(FileCache *cache, Arena *arena, Str uri, Buf *out, Error *err) WARN_UNUSED;
 
+/* Some bytes of an object into out (deletion vectors). */
+bool file_cache_read_range(FileCache *cache, Str uri, StoreRange range, Buf *out,
+                           Error *err) WARN_UNUSED;
+
 #endif

@@ -210,7 +210,7 @@ wanted_schema(const LakeTable *table)
 
 /* Why it cannot be shown whatever its files are, or NULL. */
 static const char *
-flaw(const LakeTable *table, const IcebergSchema *schema)
+flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
 {
     Str space = str_of(table->space);
 
@@ -219,7 +219,8 @@ flaw(const LakeTable *table, const IcebergSchema *schema)
     if (schema->field_count == 0)
         return "it has no columns";
     if (!iceberg_schema_understood(schema))
-        return "it has a column of a type that is not supported";
+        return arena_printf(arena, "it has a column of a type that is not supported (%s)",
+                            schema->beyond);
     return NULL;
 }
 
@@ -239,7 +240,8 @@ plan_files(Refresh *refresh, LakeTable *table, TablePlan *plan, bool *out_planne
     const PlanMake make = {.files = &lake->files,
                            .duck = lake->duck,
                            .cache = &table->cache,
-                           .snapshot = table->wanted};
+                           .snapshot = table->wanted,
+                           .schema = wanted_schema(table)};
 
     *out_planned = true;
     if (table->wanted == NULL || table_plan_make(refresh->arena, &make, plan, err))
@@ -263,8 +265,10 @@ put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
     size_t count;
     bool planned = false;
 
-    if (flaw(table, schema) != NULL) {
-        leave_out(table, flaw(table, schema));
+    const char *reason = flaw(refresh->arena, table, schema);
+
+    if (reason != NULL) {
+        leave_out(table, reason);
         return true;
     }
     TRY(plan_files(refresh, table, &plan, &planned, err));
@@ -284,7 +288,11 @@ put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
     buf_cstr(sql, "CREATE SCHEMA IF NOT EXISTS ");
     duck_quote_identifier(sql, view.space);
     buf_byte(sql, ';');
-    view_put(sql, &view);
+    if (!view_put(sql, &view, err)) {
+        leave_out(table, err->msg);
+        buf_reset(sql);
+        return true;
+    }
     buf_byte(sql, ';');
     view_attributes(refresh->arena, &view, &attributes, &count);
     pg_catalog_put_relation(

@@ -4,11 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "duck/parquet.h"
 #include "model/position.h"
-
-/* Iceberg spec, "Reserved Field IDs". */
-enum { FIELD_ID_DELETE_FILE_PATH = 2147483546, FIELD_ID_DELETE_POS = 2147483545 };
 
 typedef struct CachedManifest {
     char *path;
@@ -18,19 +14,6 @@ typedef struct CachedManifest {
     bool used; /* by the plan being made */
 } CachedManifest;
 
-/* The deletes of one data file in a position delete file. */
-typedef struct DeletedIn {
-    Str data_file;
-    Buf rows; /* uint32_t */
-} DeletedIn;
-
-typedef struct CachedDeletes {
-    char *path;
-    Arena *arena; /* of the names */
-    Buf files;    /* DeletedIn */
-    bool used;
-} CachedDeletes;
-
 static void
 manifest_done(CachedManifest *manifest)
 {
@@ -38,25 +21,14 @@ manifest_done(CachedManifest *manifest)
     arena_free(manifest->arena);
 }
 
-static void
-deletes_done(CachedDeletes *deletes)
-{
-    for (size_t i = 0; i < BUF_COUNT(&deletes->files, DeletedIn); i++)
-        buf_done(&BUF_AT(&deletes->files, DeletedIn, i).rows);
-    buf_done(&deletes->files);
-    free(deletes->path);
-    arena_free(deletes->arena);
-}
-
 void
 plan_cache_done(PlanCache *cache)
 {
     for (size_t i = 0; i < BUF_COUNT(&cache->manifests, CachedManifest); i++)
         manifest_done(&BUF_AT(&cache->manifests, CachedManifest, i));
-    for (size_t i = 0; i < BUF_COUNT(&cache->deletes, CachedDeletes); i++)
-        deletes_done(&BUF_AT(&cache->deletes, CachedDeletes, i));
     buf_done(&cache->manifests);
-    buf_done(&cache->deletes);
+    deletes_cache_done(&cache->deletes);
+    shape_cache_done(&cache->shapes);
 }
 
 static void
@@ -64,8 +36,7 @@ mark_unused(PlanCache *cache)
 {
     for (size_t i = 0; i < BUF_COUNT(&cache->manifests, CachedManifest); i++)
         BUF_AT(&cache->manifests, CachedManifest, i).used = false;
-    for (size_t i = 0; i < BUF_COUNT(&cache->deletes, CachedDeletes); i++)
-        BUF_AT(&cache->deletes, CachedDeletes, i).used = false;
+    deletes_cache_mark_unused(&cache->deletes);
 }
 
 static void
@@ -82,16 +53,7 @@ drop_unused(PlanCache *cache)
             manifest_done(manifest);
     }
     cache->manifests.len = kept * sizeof(CachedManifest);
-    kept = 0;
-    for (size_t i = 0; i < BUF_COUNT(&cache->deletes, CachedDeletes); i++) {
-        CachedDeletes *deletes = &BUF_AT(&cache->deletes, CachedDeletes, i);
-
-        if (deletes->used)
-            BUF_AT(&cache->deletes, CachedDeletes, kept++) = *deletes;
-        else
-            deletes_done(deletes);
-    }
-    cache->deletes.len = kept * sizeof(CachedDeletes);
+    deletes_cache_drop_unused(&cache->deletes);
 }
 
 /* --- manifests ----------------------------------------------------------------------------- */
@@ -149,6 +111,18 @@ live_done(Live *live)
     buf_done(&live->deletes);
 }
 
+/* What the manifest entry of a deletion vector must have. */
+static bool
+check_vector(const DataFile *file, Error *err)
+{
+    if (file->referenced_data_file.ptr == NULL || file->content_offset < 0 ||
+        file->content_bytes <= 0 || file->content_bytes > INT64_MAX - file->content_offset)
+        return FAIL(err, ERR_INPUT,
+                    "a deletion vector in %.*s without its data file or its place in there",
+                    STR_ARG(file->path));
+    return true;
+}
+
 static bool
 check_entry(const ManifestEntry *entry, Error *err)
 {
@@ -156,9 +130,8 @@ check_entry(const ManifestEntry *entry, Error *err)
 
     if (file->content == CONTENT_EQUALITY_DELETES)
         return FAIL(err, ERR_INPUT, "it has equality deletes, which are not supported");
-    if (file->content_offset >= 0 ||
-        (file->format.len == 6 && strncasecmp(file->format.ptr, "puffin", 6) == 0))
-        return FAIL(err, ERR_INPUT, "it has deletion vectors, which are not supported yet");
+    if (plan_is_vector(file))
+        return check_vector(file, err);
     if (file->format.len != 7 || strncasecmp(file->format.ptr, "parquet", 7) != 0)
         return FAIL(err, ERR_INPUT, "it has %.*s files; only Parquet is supported",
                     STR_ARG(file->format));
@@ -199,105 +172,16 @@ collect_live(Arena *arena, const PlanMake *make, Live *live, Error *err)
     return true;
 }
 
-/* --- delete files -------------------------------------------------------------------------- */
-
-typedef struct DeleteSink {
-    RowSink base; /* first member */
-    CachedDeletes *deletes;
-    size_t last; /* index of the data file of the row before: the file is sorted by it */
-} DeleteSink;
-
-static DeletedIn *
-find_deleted_in(DeleteSink *sink, Str data_file)
-{
-    Buf *files = &sink->deletes->files;
-    size_t count = BUF_COUNT(files, DeletedIn);
-
-    if (sink->last < count && str_eq(BUF_AT(files, DeletedIn, sink->last).data_file, data_file))
-        return &BUF_AT(files, DeletedIn, sink->last);
-    for (size_t i = 0; i < count; i++)
-        if (str_eq(BUF_AT(files, DeletedIn, i).data_file, data_file)) {
-            sink->last = i;
-            return &BUF_AT(files, DeletedIn, i);
-        }
-    sink->last = count;
-    BUF_PUSH(files, DeletedIn,
-             ((DeletedIn){.data_file = arena_str(sink->deletes->arena, data_file)}));
-    return &BUF_AT(files, DeletedIn, count);
-}
-
-static bool
-take_deletes(RowSink *base, const Column *columns, size_t rows, int64_t first_row, Error *err)
-{
-    DeleteSink *sink = (DeleteSink *) base;
-
-    (void) first_row;
-    for (size_t i = 0; i < rows; i++) {
-        if (column_is_null(&columns[0], i) || column_is_null(&columns[1], i))
-            return FAIL(err, ERR_INPUT, "a position delete without file or row");
-
-        int64_t row = BUF_AT(&columns[1].values, int64_t, i);
-
-        if (row < 0 || row > UINT32_MAX)
-            return FAIL(err, ERR_INPUT, "a position delete of row %lld", (long long) row);
-        BUF_PUSH(&find_deleted_in(sink, column_bytes(&columns[0], i))->rows, uint32_t,
-                 (uint32_t) row);
-    }
-    return true;
-}
-
-static bool
-scan_deletes(const PlanMake *make, const char *path, CachedDeletes *deletes, Error *err)
-{
-    static const Type text = {.kind = TYPE_STRING};
-    static const Type number = {.kind = TYPE_INT64};
-    const Field fields[] = {
-        {.name = STR("file_path"), .id = FIELD_ID_DELETE_FILE_PATH, .type = &text},
-        {.name = STR("pos"), .id = FIELD_ID_DELETE_POS, .type = &number},
-    };
-    DeleteSink sink = {.base = {.block = take_deletes}, .deletes = deletes};
-
-    return duck_scan_parquet(
-        make->duck,
-        &(ParquetScan){.path = path, .fields = fields, .field_count = 2, .sink = &sink.base}, err);
-}
-
-static bool
-get_deletes(Arena *arena, const PlanMake *make, const DataFile *file, size_t *out_index, Error *err)
-{
-    Buf *cached = &make->cache->deletes;
-    size_t count = BUF_COUNT(cached, CachedDeletes);
-    const char *path = NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        CachedDeletes *deletes = &BUF_AT(cached, CachedDeletes, i);
-
-        if (!str_eqc(file->path, deletes->path))
-            continue;
-        deletes->used = true;
-        *out_index = i;
-        return true;
-    }
-    TRY(file_cache_path(make->files, arena, file->path, &path, err));
-
-    CachedDeletes deletes = {
-        .path = xstrdup(arena_str(arena, file->path).ptr), .arena = arena_new(), .used = true};
-
-    if (!scan_deletes(make, path, &deletes, err)) {
-        deletes_done(&deletes);
-        return WRAP(err, "%.*s", STR_ARG(file->path));
-    }
-    BUF_PUSH(cached, CachedDeletes, deletes);
-    *out_index = count;
-    return true;
-}
-
 /* --- the plan ------------------------------------------------------------------------------ */
 
 /* A data file on its way into the plan; sorted by path while deletes are matched. */
 typedef struct Target {
     const ManifestEntry *entry;
-    size_t dirty; /* index among the dirty files + 1, 0: clean */
+    const ManifestEntry *vector; /* NULL: none */
+    const char *path;            /* local */
+    size_t group;                /* index among the plan's groups */
+    bool touched;                /* it has deleted rows */
+    size_t dirty;                /* index among the dirty files, when it has */
 } Target;
 
 static int
@@ -326,84 +210,198 @@ find_target(const Buf *targets, Str path)
     return NULL;
 }
 
-/* One delete file against the data files. First round (dead == NULL): number those it touches.
+/* Whether an entry's deletes reach a data file: Iceberg spec, "Scan Planning". Position deletes do
+ * not where there is a vector, which has them all. */
+static bool
+reaches(const ManifestEntry *deletes, const Target *target)
+{
+    if (target == NULL || target->entry->sequence_number > deletes->sequence_number)
+        return false;
+    return plan_is_vector(&deletes->file) || target->vector == NULL;
+}
+
+/* Each data file gets its vector. A vector whose data file is gone, or was written anew under its
+ * name, is nothing. */
+static bool
+match_vectors(const Live *live, const Buf *targets, Error *err)
+{
+    for (size_t i = 0; i < BUF_COUNT(&live->deletes, const ManifestEntry *); i++) {
+        const ManifestEntry *entry = BUF_AT(&live->deletes, const ManifestEntry *, i);
+        Target *target;
+
+        if (!plan_is_vector(&entry->file))
+            continue;
+        target = find_target(targets, entry->file.referenced_data_file);
+        if (!reaches(entry, target))
+            continue;
+        if (target->vector != NULL)
+            return FAIL(err, ERR_INPUT, "it has two deletion vectors for %.*s",
+                        STR_ARG(target->entry->file.path));
+        target->vector = entry;
+    }
+    return true;
+}
+
+/* Entries that reach a data file, or may: of a position delete file without a referenced data file
+ * only its content tells. */
+static const ManifestEntry **
+choose_deletes(Arena *arena, const Live *live, const Buf *targets, size_t *out_count)
+{
+    size_t count = BUF_COUNT(&live->deletes, const ManifestEntry *);
+    const ManifestEntry **chosen =
+        (const ManifestEntry **) arena_alloc(arena, count * sizeof(ManifestEntry *));
+
+    *out_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ManifestEntry *entry = BUF_AT(&live->deletes, const ManifestEntry *, i);
+        Str data_file = entry->file.referenced_data_file;
+
+        if (data_file.ptr == NULL || reaches(entry, find_target(targets, data_file)))
+            chosen[(*out_count)++] = entry;
+    }
+    return chosen;
+}
+
+/* One entry's deletes against the data files. First round (dead == NULL): mark those it touches.
  * Second: add its rows. */
 static void
-match_deletes(const CachedDeletes *deletes, int64_t sequence_number, const Buf *targets,
-              size_t *dirty_count, DeadRows *dead)
+match_deletes(const CachedDeletes *deletes, const ManifestEntry *entry, const Buf *targets,
+              DeadRows *dead)
 {
     for (size_t i = 0; i < BUF_COUNT(&deletes->files, DeletedIn); i++) {
         const DeletedIn *in = &BUF_AT(&deletes->files, DeletedIn, i);
         Target *target = find_target(targets, in->data_file);
 
-        if (target == NULL || target->entry->sequence_number > sequence_number)
+        if (!reaches(entry, target) || in->rows.len == 0)
             continue;
         if (dead == NULL) {
-            if (target->dirty == 0)
-                target->dirty = ++*dirty_count;
+            target->touched = true;
             continue;
         }
         for (size_t r = 0; r < BUF_COUNT(&in->rows, uint32_t); r++)
-            dead_rows_add(dead, target->dirty - 1, BUF_AT(&in->rows, uint32_t, r));
+            dead_rows_add(dead, target->dirty, BUF_AT(&in->rows, uint32_t, r));
     }
+}
+
+/* The dirty files of a group follow one another. */
+static void
+number_dirty(const Buf *targets, TablePlan *plan)
+{
+    for (size_t group = 0; group < plan->group_count; group++)
+        for (size_t i = 0; i < BUF_COUNT(targets, Target); i++) {
+            Target *target = &BUF_AT(targets, Target, i);
+
+            if (target->group == group && target->touched)
+                target->dirty = plan->dirty_count++;
+        }
+}
+
+static bool
+load_deletes(Arena *arena, const PlanMake *make, const ManifestEntry *const *entries, size_t count,
+             Error *err)
+{
+    const DeletesLoad load = {.arena = arena, .files = make->files, .duck = make->duck};
+    const DataFile **files = (const DataFile **) arena_alloc(arena, count * sizeof(DataFile *));
+
+    for (size_t i = 0; i < count; i++)
+        files[i] = &entries[i]->file;
+    return deletes_cache_load(&make->cache->deletes, &load, files, count, err);
 }
 
 static bool
 find_dead(Arena *arena, const PlanMake *make, const Live *live, const Buf *targets, TablePlan *plan,
           Error *err)
 {
-    size_t count = BUF_COUNT(&live->deletes, const ManifestEntry *);
-    size_t *indexes = ARENA_ARRAY(arena, size_t, count);
+    size_t count = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        const ManifestEntry *entry = BUF_AT(&live->deletes, const ManifestEntry *, i);
+    TRY(match_vectors(live, targets, err));
 
-        TRY(get_deletes(arena, make, &entry->file, &indexes[i], err));
-    }
+    const ManifestEntry **entries = choose_deletes(arena, live, targets, &count);
+
+    TRY(load_deletes(arena, make, entries, count, err));
     for (int round = 0; round < 2; round++) {
-        for (size_t i = 0; i < count; i++) {
-            const ManifestEntry *entry = BUF_AT(&live->deletes, const ManifestEntry *, i);
-
-            match_deletes(&BUF_AT(&make->cache->deletes, CachedDeletes, indexes[i]),
-                          entry->sequence_number, targets, &plan->dirty_count, plan->dead);
-        }
+        for (size_t i = 0; i < count; i++)
+            match_deletes(deletes_cache_find(&make->cache->deletes, &entries[i]->file), entries[i],
+                          targets, plan->dead);
+        if (round > 0)
+            break;
+        number_dirty(targets, plan);
         if (plan->dirty_count == 0)
             break;
-        if (round == 0)
-            plan->dead = dead_rows_new(plan->dirty_count);
+        plan->dead = dead_rows_new(plan->dirty_count);
     }
     if (plan->dead != NULL)
         dead_rows_seal(plan->dead);
     return true;
 }
 
+/* The group of a shape, begun when there is none. There are as many as there were versions of the
+ * schema at most. */
+static size_t
+find_group(Buf *groups, const FileShape *shape)
+{
+    size_t count = BUF_COUNT(groups, PlanGroup);
+
+    for (size_t i = 0; i < count; i++)
+        if (BUF_AT(groups, PlanGroup, i).shape == shape)
+            return i;
+    BUF_PUSH(groups, PlanGroup, ((PlanGroup){.shape = shape}));
+    return count;
+}
+
+/* Where each file is and what it looks like. */
 static bool
-place_files(Arena *arena, const PlanMake *make, const Buf *targets, TablePlan *plan, Error *err)
+look_at_files(Arena *arena, const PlanMake *make, const Buf *targets, Buf *groups, Error *err)
+{
+    ShapeCache *shapes = &make->cache->shapes;
+    bool shaped = make->schema != NULL && schema_needs_shapes(make->schema);
+
+    if (shaped)
+        shape_cache_begin(shapes, make->schema);
+    for (size_t i = 0; i < BUF_COUNT(targets, Target); i++) {
+        Target *target = &BUF_AT(targets, Target, i);
+        const FileShape *shape = NULL;
+
+        TRY(file_cache_path(make->files, arena, target->entry->file.path, &target->path, err));
+        if (shaped)
+            TRY(shape_cache_get(shapes, make->schema, target->path, &shape, err));
+        target->group = find_group(groups, shape);
+    }
+    if (shaped)
+        shape_cache_end(shapes);
+    return true;
+}
+
+static void
+place_files(Arena *arena, const Buf *targets, TablePlan *plan)
 {
     size_t count = BUF_COUNT(targets, Target);
 
     plan->clean = (const char **) arena_alloc(arena, count * sizeof(char *));
     plan->dirty = (const char **) arena_alloc(arena, plan->dirty_count * sizeof(char *));
-    for (size_t i = 0; i < count; i++) {
-        const Target *target = &BUF_AT(targets, Target, i);
-        const char *path = NULL;
+    for (size_t group = 0; group < plan->group_count; group++)
+        for (size_t i = 0; i < count; i++) {
+            const Target *target = &BUF_AT(targets, Target, i);
 
-        TRY(file_cache_path(make->files, arena, target->entry->file.path, &path, err));
-        plan->rows += target->entry->file.record_count;
-        if (target->dirty == 0) {
-            plan->clean[plan->clean_count++] = path;
-            continue;
+            if (target->group != group)
+                continue;
+            plan->rows += target->entry->file.record_count;
+            if (!target->touched) {
+                plan->clean[plan->clean_count++] = target->path;
+                plan->groups[group].clean_count++;
+                continue;
+            }
+            plan->dirty[target->dirty] = target->path;
+            plan->groups[group].dirty_count++;
+            plan->rows -= (int64_t) dead_rows_count(plan->dead, target->dirty);
         }
-        plan->dirty[target->dirty - 1] = path;
-        plan->rows -= (int64_t) dead_rows_count(plan->dead, target->dirty - 1);
-    }
-    return true;
 }
 
 static bool
 make_plan(Arena *arena, const PlanMake *make, Live *live, TablePlan *plan, Error *err)
 {
     AUTO_BUF Buf targets = {0};
+    AUTO_BUF Buf groups = {0}; /* PlanGroup */
 
     TRY(collect_live(arena, make, live, err));
     for (size_t i = 0; i < BUF_COUNT(&live->data, const ManifestEntry *); i++)
@@ -411,8 +409,14 @@ make_plan(Arena *arena, const PlanMake *make, Live *live, TablePlan *plan, Error
                  ((Target){.entry = BUF_AT(&live->data, const ManifestEntry *, i)}));
     if (targets.len > 0)
         qsort(targets.ptr, BUF_COUNT(&targets, Target), sizeof(Target), compare_targets);
+    TRY(look_at_files(arena, make, &targets, &groups, err));
+    plan->group_count = BUF_COUNT(&groups, PlanGroup);
+    plan->groups = ARENA_ARRAY(arena, PlanGroup, plan->group_count);
+    if (groups.len > 0)
+        memcpy(plan->groups, groups.ptr, groups.len);
     TRY(find_dead(arena, make, live, &targets, plan, err));
-    return place_files(arena, make, &targets, plan, err);
+    place_files(arena, &targets, plan);
+    return true;
 }
 
 bool

@@ -1,22 +1,30 @@
 /* table_plan.h - from one snapshot of a table to the files to read and the rows to leave out.
  *
  * Iceberg spec, "Scan Planning": live data files are the ADDED and EXISTING entries of the data
- * manifests; a position delete applies to a data file whose data sequence number is not greater
- * than its own. What cannot be read rightly fails with ERR_INPUT, the reason being the message. */
+ * manifests; a position delete or a deletion vector applies to a data file whose data sequence
+ * number is not greater than its own, and a vector replaces the position deletes. What cannot be
+ * read rightly fails with ERR_INPUT, the reason being the message. */
 #ifndef QUERY_TABLE_PLAN_H
 #define QUERY_TABLE_PLAN_H
 
-#include "duck/session.h"
-#include "iceberg/manifest.h"
-#include "query/file_cache.h"
+#include "query/file_shape.h"
+#include "query/plan_deletes.h"
 
 /* What is kept of a table from plan to plan: manifests and delete files never change. */
 typedef struct PlanCache {
     Buf manifests; /* CachedManifest */
-    Buf deletes;   /* CachedDeletes */
+    DeletesCache deletes;
+    ShapeCache shapes;
 } PlanCache;
 
 void plan_cache_done(PlanCache *cache);
+
+/* Files of one shape. */
+typedef struct PlanGroup {
+    const FileShape *shape; /* NULL: as the schema says */
+    size_t clean_count;     /* of the plan's, group after group */
+    size_t dirty_count;
+} PlanGroup;
 
 typedef struct TablePlan {
     size_t clean_count;
@@ -25,6 +33,8 @@ typedef struct TablePlan {
     const char **dirty; /* of those with */
     DeadRows *dead;     /* of the dirty ones, by index; NULL when there are none */
     int64_t rows;       /* live */
+    size_t group_count;
+    PlanGroup *groups; /* shapes live as long as the cache does not make another plan */
 } TablePlan;
 
 typedef struct PlanMake {
@@ -32,6 +42,7 @@ typedef struct PlanMake {
     Duck *duck; /* reads delete files */
     PlanCache *cache;
     const Snapshot *snapshot;
+    const IcebergSchema *schema; /* that rows are shown with; NULL: who reads goes by field ids */
 } PlanMake;
 
 /* Paths are in the arena; plan->dead is the caller's. */

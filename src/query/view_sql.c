@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "avro/json_node.h"
+#include "iceberg/default.h"
 #include "query/types.h"
 
 enum { DECIMAL_DIGITS_MAX = 38 };
@@ -65,7 +65,7 @@ numeric_scale(const ViewTable *table, int column)
 }
 
 static void
-put_columns(Buf *sql, const ViewTable *table)
+put_columns(Buf *sql, const ViewTable *table, const FileShape *shape)
 {
     bool first = true;
 
@@ -78,6 +78,8 @@ put_columns(Buf *sql, const ViewTable *table)
         buf_cstr(sql, first ? "" : ", ");
         if (scale >= 0)
             buf_printf(sql, "CAST(c%d AS DECIMAL(38,%d)) AS ", field->id, scale);
+        else if (shape != NULL && shape->columns[i].expression != NULL)
+            buf_printf(sql, "%s AS ", shape->columns[i].expression);
         else
             buf_printf(sql, "c%d AS ", field->id);
         duck_quote_identifier(sql, field->name);
@@ -85,84 +87,84 @@ put_columns(Buf *sql, const ViewTable *table)
     }
 }
 
-/* initial-default (Iceberg v3) of a primitive field: what rows of files without the column have. */
-static const JsonNode *
-initial_default(const JsonNode *schema, int field_id)
+/* What rows of files without the column have. All defaults are given as text: the values of
+ * DuckDB's MAP have one type, and it casts them. That of a nested column is in the shape of such
+ * files. */
+static bool
+put_default(Buf *sql, const Field *field, Error *err)
 {
-    const JsonNode *fields = node_get(schema, "fields");
-
-    for (size_t i = 0; i < node_count(fields); i++) {
-        const JsonNode *field = node_at(fields, i);
-        int id;
-
-        if (node_to_int(node_get(field, "id"), &id) && id == field_id)
-            return node_get(field, "initial-default");
-    }
-    return NULL;
-}
-
-/* All defaults are given as text: the values of DuckDB's MAP have one type, and it casts them. */
-static void
-put_default(Buf *sql, Arena *arena, const JsonNode *value)
-{
-    Str text = STR("");
-
-    if (value == NULL || node_is_object(value) || node_is_array(value))
+    if (field->initial_default.ptr == NULL || type_is_nested(field->type)) {
         buf_cstr(sql, "NULL::VARCHAR");
-    else if (node_to_str(value, &text))
-        duck_quote_literal(sql, text);
-    else
-        duck_quote_literal(sql, node_text(arena, value));
+        return true;
+    }
+    buf_cstr(sql, "CAST(");
+    TRY(default_put_sql(sql, field, err));
+    buf_cstr(sql, " AS VARCHAR)");
+    return true;
 }
 
 static void
-put_schema(Buf *sql, const IcebergSchema *schema)
+put_type(Buf *sql, const Field *field, const char *file_type)
 {
-    AUTO_ARENA Arena *arena = arena_new();
-    AUTO_NODE JsonNode *json = NULL;
-    Error ignored;
+    AUTO_BUF Buf type = {0};
 
-    if (schema->json.ptr != NULL && !node_parse(schema->json, &json, &ignored))
-        json = NULL;
+    if (file_type != NULL)
+        buf_cstr(&type, file_type);
+    else
+        type_duckdb_name(field->type, &type);
+    duck_quote_literal(sql, buf_view(&type));
+}
+
+static bool
+put_schema(Buf *sql, const IcebergSchema *schema, const FileShape *shape, Error *err)
+{
     buf_cstr(sql, "schema = MAP {");
     for (int i = 0; i < schema->field_count; i++) {
         const Field *field = &schema->fields[i];
-        AUTO_BUF Buf type = {0};
 
-        type_duckdb_name(field->type, &type);
         buf_printf(sql, "%s%d: {name: 'c%d', type: ", i == 0 ? "" : ", ", field->id, field->id);
-        duck_quote_literal(sql, buf_view(&type));
+        put_type(sql, field, shape == NULL ? NULL : shape->columns[i].file_type);
         buf_cstr(sql, ", default_value: ");
-        put_default(sql, arena, initial_default(json, field->id));
+        TRY(put_default(sql, field, err));
         buf_byte(sql, '}');
     }
     buf_byte(sql, '}');
+    return true;
 }
 
 /* --- scans --------------------------------------------------------------------------------- */
 
-static void
-put_scan(Buf *sql, const ViewTable *table, const char *const *files, size_t count, bool numbered)
+typedef struct Scan {
+    const FileShape *shape;
+    const char *const *files;
+    size_t count;
+    bool numbered;
+} Scan;
+
+static bool
+put_scan(Buf *sql, const ViewTable *table, const Scan *scan, Error *err)
 {
     buf_cstr(sql, "SELECT ");
-    put_columns(sql, table);
+    put_columns(sql, table, scan->shape);
     buf_cstr(sql, " FROM read_parquet([");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < scan->count; i++) {
         if (i > 0)
             buf_byte(sql, ',');
-        duck_quote_literal(sql, str_of(files[i]));
+        duck_quote_literal(sql, str_of(scan->files[i]));
     }
     buf_cstr(sql, "], ");
-    put_schema(sql, table->schema);
+    TRY(put_schema(sql, table->schema, scan->shape, err));
     /* folders like day=2020-01-01 are Iceberg's business, not columns */
-    buf_printf(sql, ", hive_partitioning = false%s)", numbered ? ", file_row_number = true" : "");
+    buf_printf(sql, ", hive_partitioning = false%s)",
+               scan->numbered ? ", file_row_number = true" : "");
+    return true;
 }
 
 static void
 put_no_rows(Buf *sql, const ViewTable *table)
 {
     buf_cstr(sql, "SELECT ");
-    put_columns(sql, table);
+    put_columns(sql, table, NULL);
     buf_cstr(sql, " FROM (SELECT ");
     for (int i = 0; i < table->schema->field_count; i++) {
         buf_printf(sql, "%sCAST(NULL AS ", i == 0 ? "" : ", ");
@@ -172,29 +174,59 @@ put_no_rows(Buf *sql, const ViewTable *table)
     buf_cstr(sql, ") WHERE false");
 }
 
-void
-view_put(Buf *sql, const ViewTable *table)
+/* The scans of one group; the files before it are the plan's first `clean` and `dirty`. */
+static bool
+put_group(Buf *sql, const ViewTable *table, const PlanGroup *group, size_t clean, size_t dirty,
+          Error *err)
 {
     const TablePlan *plan = table->plan;
+
+    if (group->clean_count > 0) {
+        const Scan scan = {
+            .shape = group->shape, .files = plan->clean + clean, .count = group->clean_count};
+
+        TRY(put_scan(sql, table, &scan, err));
+    }
+    if (group->clean_count > 0 && group->dirty_count > 0)
+        buf_cstr(sql, " UNION ALL ");
+    if (group->dirty_count > 0) {
+        const Scan scan = {.shape = group->shape,
+                           .files = plan->dirty + dirty,
+                           .count = group->dirty_count,
+                           .numbered = true};
+
+        TRY(put_scan(sql, table, &scan, err));
+        buf_printf(sql, " WHERE walberg_live(%" PRIu64 ", file_index", table->dead_set);
+        if (dirty > 0)
+            buf_printf(sql, " + %zu", dirty);
+        buf_cstr(sql, ", file_row_number)");
+    }
+    return true;
+}
+
+bool
+view_put(Buf *sql, const ViewTable *table, Error *err)
+{
+    const TablePlan *plan = table->plan;
+    size_t clean = 0;
+    size_t dirty = 0;
 
     buf_cstr(sql, "CREATE OR REPLACE VIEW ");
     duck_quote_identifier(sql, table->space);
     buf_byte(sql, '.');
     duck_quote_identifier(sql, table->name);
     buf_cstr(sql, " AS ");
-    if (plan == NULL || plan->clean_count + plan->dirty_count == 0) {
+    if (plan == NULL || plan->group_count == 0) {
         put_no_rows(sql, table);
-        return;
+        return true;
     }
-    if (plan->clean_count > 0)
-        put_scan(sql, table, plan->clean, plan->clean_count, false);
-    if (plan->clean_count > 0 && plan->dirty_count > 0)
-        buf_cstr(sql, " UNION ALL ");
-    if (plan->dirty_count > 0) {
-        put_scan(sql, table, plan->dirty, plan->dirty_count, true);
-        buf_printf(sql, " WHERE walberg_live(%" PRIu64 ", file_index, file_row_number)",
-                   table->dead_set);
+    for (size_t i = 0; i < plan->group_count; i++) {
+        buf_cstr(sql, i == 0 ? "" : " UNION ALL ");
+        TRY(put_group(sql, table, &plan->groups[i], clean, dirty, err));
+        clean += plan->groups[i].clean_count;
+        dirty += plan->groups[i].dirty_count;
     }
+    return true;
 }
 
 /* --- pg_attribute -------------------------------------------------------------------------- */

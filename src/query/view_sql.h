@@ -8,8 +8,9 @@
  *
  * Columns are found by field id (the MAP's keys), so renamed, widened and added ones are right; in
  * the files they are called c<field id>, which no name of a column of ours can meet. Files with
- * deletes share one scan: measured with 1 M rows in 20 files, a branch per file costs as much for a
- * sum and twice as much for one row. */
+ * deletes share one scan (of those that have structs in another shape each shape has its own):
+ * measured with 1 M rows in 20 files, a branch per file costs as much for a sum and twice as much
+ * for one row. */
 #ifndef QUERY_VIEW_SQL_H
 #define QUERY_VIEW_SQL_H
 
@@ -26,8 +27,8 @@ typedef struct ViewTable {
     uint64_t dead_set;     /* number of plan->dead */
 } ViewTable;
 
-/* Append the statement to sql. */
-void view_put(Buf *sql, const ViewTable *table);
+/* Append the statement to sql. ERR_INPUT: the schema has a default that is no value. */
+bool view_put(Buf *sql, const ViewTable *table, Error *err) WARN_UNUSED;
 
 /* How the columns look in pg_attribute. *out_attributes is in the arena; relation is not set. */
 void view_attributes(Arena *arena, const ViewTable *table, PgAttribute **out_attributes,

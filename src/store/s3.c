@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,6 +77,33 @@ s3_get(Store *store, const char *key, Buf *out, bool *out_found, StoreVersion *o
 
     response.body = *out;
     *out = body;
+    return true;
+}
+
+/* A service that does not know ranges answers 200 with the whole object. */
+static bool
+s3_get_range(Store *store, const char *key, StoreRange range, Buf *out, bool *out_found, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_HTTP_RESPONSE HttpResponse response = {0};
+    S3Store *s3 = s3_of(store);
+    const char *bytes = arena_printf(arena, "bytes=%" PRId64 "-%" PRId64, range.offset,
+                                     range.offset + range.length - 1);
+
+    TRY(s3_send(&s3->bucket,
+                &(S3Request){.method = "GET", .key = whole_key(s3, arena, key), .range = bytes},
+                &response, out_found, err));
+    if (!*out_found)
+        return true;
+
+    Str body = buf_view(&response.body);
+    size_t skip = response.status == 206 ? 0 : (size_t) range.offset;
+
+    if (skip < body.len) {
+        body = (Str){.ptr = body.ptr + skip, .len = body.len - skip};
+        body.len = body.len < (size_t) range.length ? body.len : (size_t) range.length;
+        buf_str(out, body);
+    }
     return true;
 }
 
@@ -465,6 +493,7 @@ const StoreOps s3_store_ops = {
     .scheme = "s3",
     .open = s3_open,
     .get = s3_get,
+    .get_range = s3_get_range,
     .put = s3_put,
     .put_file = s3_put_file,
     .put_absent = s3_put_absent,

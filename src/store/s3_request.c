@@ -297,6 +297,8 @@ send_signed(const S3Bucket *bucket, const S3Request *request, HttpResponse *resp
         add_header(&headers, "Content-MD5", hashes.md5);
     if (request->condition.name != NULL)
         add_header(&headers, request->condition.name, request->condition.value);
+    if (request->range != NULL)
+        add_header(&headers, "Range", request->range);
 
     const char *query = sigv4_query(arena, request->params, request->param_count);
     const char *authorization =

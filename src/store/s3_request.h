@@ -36,6 +36,7 @@ typedef struct S3Request {
     const SigV4Param *params;
     size_t param_count;
     HttpHeader condition; /* If-Match or If-None-Match; name NULL: none */
+    const char *range;    /* "bytes=0-9"; NULL: all */
     Str body;             /* ptr NULL: none */
     const char *body_path;
     const char *response_path;

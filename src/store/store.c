@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/fault.h"
@@ -148,6 +149,27 @@ store_get(Store *store, const char *key, Buf *out, bool *out_found, StoreVersion
     *out_found = found;
     if (out_version != NULL)
         *out_version = version;
+    return true;
+}
+
+bool
+store_get_range(/* NOLINT(readability-function-size): as in store.h */
+                Store *store, const char *key, StoreRange range, Buf *out, bool *out_found,
+                Error *err)
+{
+    bool found;
+
+    TRY(check_key(key, err));
+    assert(range.offset >= 0 && range.length > 0);
+    TRY(FAULT("store.get_range", err));
+    buf_reset(out);
+    if (!store->ops->get_range(store, key, range, out, &found, err))
+        return WRAP(err, "get %" PRId64 " bytes at %" PRId64 " of %s/%s", range.length,
+                    range.offset, store->base_uri, key);
+    if (found && (int64_t) out->len != range.length)
+        return FAIL(err, ERR_INPUT, "get %" PRId64 " bytes at %" PRId64 " of %s/%s: it ends before",
+                    range.length, range.offset, store->base_uri, key);
+    *out_found = found;
     return true;
 }
 

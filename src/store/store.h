@@ -58,11 +58,19 @@ typedef struct StoreObject {
     int64_t modified_us; /* since 1970 */
 } StoreObject;
 
+/* Some bytes of an object. */
+typedef struct StoreRange {
+    int64_t offset;
+    int64_t length; /* at least 1 */
+} StoreRange;
+
 typedef struct StoreOps {
     const char *scheme; /* "file", "s3" */
     bool (*open)(Str location, const StoreOptions *options, Store **out_store, Error *err);
     bool (*get)(Store *store, const char *key, Buf *out, bool *out_found, StoreVersion *out_version,
                 Error *err);
+    bool (*get_range)(Store *store, const char *key, StoreRange range, Buf *out, bool *out_found,
+                      Error *err);
     bool (*put)(Store *store, const char *key, Str bytes, Error *err);
     bool (*put_file)(Store *store, const char *key, const char *path, Error *err);
     bool (*put_absent)(Store *store, const char *key, Str bytes, bool *out_created, Error *err);
@@ -93,6 +101,9 @@ void store_close(Store *store); /* NULL is fine */
 /* *out_found = false leaves out empty and is no error. out_version may be NULL. out is replaced. */
 bool store_get(Store *store, const char *key, Buf *out, bool *out_found, StoreVersion *out_version,
                Error *err) WARN_UNUSED;
+/* The bytes of a range, all of them: ERR_INPUT when the object ends before. */
+bool store_get_range(Store *store, const char *key, StoreRange range, Buf *out, bool *out_found,
+                     Error *err) WARN_UNUSED;
 bool store_put(Store *store, const char *key, Str bytes, Error *err) WARN_UNUSED;
 /* The content of a local file. fs: renames when it can, so `path` may be gone afterwards. */
 bool store_put_file(Store *store, const char *key, const char *path, Error *err) WARN_UNUSED;

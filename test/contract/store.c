@@ -71,6 +71,34 @@ put_replaces_and_get_sees_all_of_it(void **state)
 }
 
 static void
+a_range_is_read_alone(void **state)
+{
+    Store *store = store_of(state);
+    AUTO_BUF Buf out = {0};
+    Error err = {0};
+    bool found = false;
+
+    OK(store_put(store, "r", STR("0123456789"), &err));
+    buf_cstr(&out, "left over");
+    OK(store_get_range(store, "r", (StoreRange){.offset = 3, .length = 4}, &out, &found, &err));
+    assert_true(found);
+    assert_true(str_eq(buf_view(&out), STR("3456")));
+    OK(store_get_range(store, "r", (StoreRange){.length = 10}, &out, &found, &err));
+    assert_true(str_eq(buf_view(&out), STR("0123456789")));
+    OK(store_get_range(store, "r", (StoreRange){.offset = 9, .length = 1}, &out, &found, &err));
+    assert_true(str_eq(buf_view(&out), STR("9")));
+    FAILS(store_get_range(store, "r", (StoreRange){.offset = 3, .length = 8}, &out, &found, &err),
+          ERR_INPUT);
+    FAILS(store_get_range(store, "r", (StoreRange){.offset = 10, .length = 1}, &out, &found, &err),
+          ERR_INPUT);
+    FAILS(store_get_range(store, "r", (StoreRange){.length = INT64_MAX}, &out, &found, &err),
+          ERR_INPUT);
+    OK(store_get_range(store, "no/such", (StoreRange){.length = 1}, &out, &found, &err));
+    assert_false(found);
+    assert_int_equal(out.len, 0);
+}
+
+static void
 put_absent_creates_once(void **state)
 {
     Store *store = store_of(state);
@@ -503,6 +531,7 @@ main(void)
     static const TestCase cases[] = {
         {"what_is_not_there_is_not_found", what_is_not_there_is_not_found, NULL},
         {"put_replaces_and_get_sees_all_of_it", put_replaces_and_get_sees_all_of_it, NULL},
+        {"a_range_is_read_alone", a_range_is_read_alone, NULL},
         {"put_absent_creates_once", put_absent_creates_once, NULL},
         {"put_match_swaps_the_version_it_was_given", put_match_swaps_the_version_it_was_given,
          NULL},

@@ -62,9 +62,11 @@ public class Read {
     }
 
     static Table open(String location) {
-        FileIO io = location.startsWith("s3") ? s3() : new HadoopFileIO(CONF);
+        return new BaseTable(new StaticTableOperations(location, io(location)), location);
+    }
 
-        return new BaseTable(new StaticTableOperations(location, io), location);
+    static FileIO io(String location) {
+        return location.startsWith("s3") ? s3() : new HadoopFileIO(CONF);
     }
 
     static FileIO s3() {
