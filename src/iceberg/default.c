@@ -175,9 +175,8 @@ default_put_sql(Buf *sql, const Field *field, Error *err)
 {
     AUTO_NODE JsonNode *node = NULL;
 
-    if (field->initial_default.ptr != NULL)
-        TRY(node_parse(field->initial_default, &node, err));
-    if (!put_value(sql, field->type, node, err))
+    if ((field->initial_default.ptr != NULL && !node_parse(field->initial_default, &node, err)) ||
+        !put_value(sql, field->type, node, err))
         return WRAP(err, "the default %.*s of column %.*s", STR_ARG(field->initial_default),
                     STR_ARG(field->name));
     return true;

@@ -38,6 +38,7 @@ puffin_add_vector(PuffinWriter *writer, const Deletes *deletes, Str data_file)
         .cardinality = (int64_t) deletes_write_vector(deletes, data_file, writer->out),
     };
 
+    assert(blob.cardinality > 0);
     blob.length = (int64_t) (writer->out->len - start);
     BUF_PUSH(&writer->blobs, PuffinBlob, blob);
     return blob;

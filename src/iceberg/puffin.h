@@ -29,7 +29,8 @@ typedef struct PuffinWriter {
 void puffin_begin(PuffinWriter *writer, Buf *out);
 
 /* Append the vector of data_file (a view that must live until the end) and return where it is. A
- * data file may be added once. */
+ * data file may be added once, and must have deleted rows: of a file with an empty vector PyIceberg
+ * 0.12 cannot read the others either. */
 PuffinBlob puffin_add_vector(PuffinWriter *writer, const Deletes *deletes, Str data_file);
 
 /* Write the footer; frees the writer's memory, but not the buffer. */

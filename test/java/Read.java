@@ -62,11 +62,9 @@ public class Read {
     }
 
     static Table open(String location) {
-        return new BaseTable(new StaticTableOperations(location, io(location)), location);
-    }
+        FileIO io = location.startsWith("s3") ? s3() : new HadoopFileIO(CONF);
 
-    static FileIO io(String location) {
-        return location.startsWith("s3") ? s3() : new HadoopFileIO(CONF);
+        return new BaseTable(new StaticTableOperations(location, io), location);
     }
 
     static FileIO s3() {

@@ -5,11 +5,13 @@
  * Makes the tables public.<name> below it, in the layout of the file catalog:
  *
  *   vectors    5 data files of 1,000 rows, id = 1000 * file + row, and all that deletes can be:
- *                0  position deletes of v2, then a vector that has them and more
+ *                0  position deletes of v2 that are still there, and a vector that has them and more
  *                1  position deletes of v2 only, written before the upgrade
  *                2  two vectors, one after the other
  *                3  a vector with every row
  *                4  nothing
+ *   replaced   a file of 10 rows: position deletes of 3 and 4, and a vector of 4 alone, which no
+ *              writer should make. The spec: where there is a vector, position deletes do not count
  *   parts      partitioned by identity(part): two rows of each partition are deleted by vectors
  *   defaults   a file from before any column but id was there, and one from after; columns of
  *              every primitive type with an initial default, required and optional ones
@@ -30,8 +32,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.function.Function;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseMetastoreTableOperations;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileFormat;
@@ -42,6 +46,7 @@ import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.UpdateSchema;
 import org.apache.iceberg.data.GenericRecord;
 import org.apache.iceberg.data.Record;
@@ -51,6 +56,7 @@ import org.apache.iceberg.deletes.PositionDelete;
 import org.apache.iceberg.deletes.PositionDeleteIndex;
 import org.apache.iceberg.deletes.PositionDeleteWriter;
 import org.apache.iceberg.expressions.Literal;
+import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.DataWriter;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.OutputFileFactory;
@@ -95,8 +101,9 @@ public class Write {
 
     public static void main(String[] args) throws Exception {
         warehouse = args[0];
-        io = Read.io(warehouse);
+        io = warehouse.startsWith("s3") ? s3() : new HadoopFileIO(new Configuration());
         vectors();
+        replaced();
         parts();
         defaults();
         nested();
@@ -104,6 +111,12 @@ public class Write {
         one("variants", Types.VariantType.get());
         one("points", Types.GeometryType.crs84());
         one("nothing", Types.UnknownType.get());
+    }
+
+    static FileIO s3() {
+        return CatalogUtil.loadFileIO("org.apache.iceberg.aws.s3.S3FileIO", Map.of(
+            "s3.endpoint", System.getenv("S3_ENDPOINT"), "s3.path-style-access", "true",
+            "client.region", System.getenv().getOrDefault("AWS_REGION", "us-east-1")), null);
     }
 
     static Table create(String name, Schema schema, PartitionSpec spec, int version) {
@@ -212,17 +225,13 @@ public class Write {
         table.newRowDelta().addDeletes(old)
             .addDeletes(positions(table, files.get(1), 3, 4, 500)).commit();
 
-        BaseTable base = (BaseTable) table;
-        TableMetadata metadata = base.operations().current();
+        upgrade(table);
 
-        base.operations().commit(metadata, metadata.upgradeToFormatVersion(3));
-
-        /* A vector replaces position deletes. That of file 0 does not have all of them, which no
-         * writer should do: row 999 shows who adds them to it. */
         Vectors first = new Vectors(table, path -> null);
 
         first.delete(files.get(0), 0, 1);
         first.delete(files.get(0), 7, 8);
+        first.delete(files.get(0), 999, 1000);
         first.delete(files.get(0), 100, 200);
         first.delete(files.get(2), 1, 2);
         first.delete(files.get(3), 0, 1000);
@@ -235,6 +244,33 @@ public class Write {
         second.delete(files.get(2), 1, 2);
         second.delete(files.get(2), 990, 1000);
         second.commit(replaced);
+        done(table);
+    }
+
+    static void upgrade(Table table) {
+        TableOperations operations = ((BaseTable) table).operations();
+
+        operations.commit(operations.current(), operations.current().upgradeToFormatVersion(3));
+    }
+
+    static void replaced() throws Exception {
+        Schema schema = new Schema(NestedField.required(1, "id", Types.LongType.get()));
+        Table table = create("replaced", schema, PartitionSpec.unpartitioned(), 2);
+        List<Record> rows = new ArrayList<>();
+
+        for (long i = 0; i < 10; i++)
+            rows.add(row(table, i));
+
+        DataFile file = data(table, null, rows);
+
+        table.newAppend().appendFile(file).commit();
+        table.newRowDelta().addDeletes(positions(table, file, 3, 4)).commit();
+        upgrade(table);
+
+        Vectors vectors = new Vectors(table, path -> null);
+
+        vectors.delete(file, 4, 5);
+        vectors.commit();
         done(table);
     }
 
