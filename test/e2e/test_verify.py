@@ -232,6 +232,23 @@ def test_rejected_values_are_no_differences(database, walberg):
     assert "2 rejected values" in walberg.call("verify", *walberg.positional()).stdout
 
 
+def test_defaults_of_columns_that_files_lack(database, walberg, lake):
+    """Iceberg's initial-default is a value as good as any."""
+    database.execute(*TABLE)
+    walberg.once()
+    database.execute("alter table t add column day date default '2017-11-16'")
+    walberg.once(on_add_default="ignore")
+    _, tables = verify(walberg, code=1, on_add_default="ignore")
+    assert tables["public.t"]["different"] == 1000
+    table = lake.table("t")
+    table.field("day")["initial-default"] = "2017-11-16"
+    folder = f"{lake.storage.uri}/{table.folder}/metadata"
+    number = lake.hint(table) + 1
+    lake.storage.write(f"{folder}/v{number}.metadata.json", json.dumps(table.metadata).encode())
+    lake.storage.write(f"{folder}/version-hint.text", str(number).encode())
+    verify(walberg, code=0, on_add_default="ignore")
+
+
 # --- different -------------------------------------------------------------------------------
 
 
