@@ -61,8 +61,9 @@ def main():
     content = (folder / "vectors.puffin").read_bytes()
     vectors, rows = expected(folder)
     puffin = PuffinFile(content)
-    check("pyiceberg footer", [(b.offset, b.length, b.properties["referenced-data-file"])
-                               for b in puffin.footer.blobs] == [(o, n, f) for o, n, _, f in vectors])
+    places = [(b.offset, b.length, b.properties["referenced-data-file"])
+              for b in puffin.footer.blobs]
+    check("pyiceberg footer", places == [(o, n, f) for o, n, _, f in vectors])
     read = {name: chunked.to_pylist() for name, chunked in puffin.to_vector().items()}
     for offset, length, cardinality, name in vectors:
         check("cardinality " + name, cardinality == len(rows[name]))

@@ -502,7 +502,7 @@ a_file_is_left_for_others(void **state)
 
     (void) state;
     if (where == NULL)
-        skip();
+        return;
     write_file(made, &file, blobs);
     buf_printf(&path, "%s/vectors.puffin", where);
 
