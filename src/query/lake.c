@@ -70,6 +70,15 @@ copy_text(Str text)
     return copy;
 }
 
+void
+lake_name_table(LakeTable *table, Str space, Str name)
+{
+    free(table->space);
+    free(table->name);
+    table->space = copy_text(space);
+    table->name = copy_text(name);
+}
+
 LakeTable *
 lake_add_table(Lake *lake, Str space, Str name)
 {
@@ -79,8 +88,7 @@ lake_add_table(Lake *lake, Str space, Str name)
 
     put_key(&key, space, name);
     table->key = copy_text(buf_view(&key));
-    table->space = copy_text(space);
-    table->name = copy_text(name);
+    lake_name_table(table, space, name);
     table->oid = lake->next_oid++;
 
     size_t place = find_place(lake, buf_view(&key), &found);
@@ -102,6 +110,7 @@ table_free(LakeTable *table)
     plan_cache_done(&table->cache);
     arena_free(table->arena);
     free(table->token);
+    free(table->twin);
     free(table->reason);
     free(table->next_reason);
     free(table->key);

@@ -19,12 +19,14 @@ struct LakeTable {
     char *name;
     uint32_t oid;
     bool listed; /* by the catalog, in this refresh */
+    char *twin;  /* another table of this name but for case, in this refresh; NULL: none */
 
     char *token;  /* of the metadata */
     Arena *arena; /* of the metadata */
     TableMetadata *metadata;
     PlanCache cache;
 
+    bool had_twin;       /* when it was settled */
     bool settled;        /* it was looked at before: it is shown or left out */
     bool shown;          /* there is a view */
     bool changed;        /* what it shows is not what it should, until the next views are there */
@@ -87,6 +89,8 @@ lake_table_count(const Lake *lake)
 LakeTable *lake_find_table(const Lake *lake, Str space, Str name);
 /* Under the lock, when others may look: */
 LakeTable *lake_add_table(Lake *lake, Str space, Str name);
+/* Another spelling of the same key. */
+void lake_name_table(LakeTable *table, Str space, Str name);
 void lake_remove_table(Lake *lake, LakeTable *table);
 /* Free the sets of deleted rows that nobody can ask for any more. */
 void lake_sweep(Lake *lake);

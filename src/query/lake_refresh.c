@@ -70,6 +70,32 @@ load_metadata(Refresh *refresh, LakeTable *table, const TableName *name, Error *
 }
 
 static bool
+is_named(const LakeTable *table, const TableName *name)
+{
+    return str_eqc(name->space, table->space) && str_eqc(name->name, table->name);
+}
+
+/* The one that had it is gone. */
+static void
+take_name(Lake *lake, LakeTable *table, const TableName *name)
+{
+    forget_metadata(table);
+    pthread_mutex_lock(&lake->lock);
+    lake_name_table(table, name->space, name->name);
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* DuckDB folds the case of quoted names, too: it has one of the two, and would show its rows under
+ * both names. */
+static void
+set_twin(const Refresh *refresh, LakeTable *table, const TableName *name)
+{
+    free(table->twin);
+    table->twin = xstrdup(
+        arena_printf(refresh->arena, "%.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name)));
+}
+
+static bool
 look_at_table(Refresh *refresh, const TableName *name, Error *err)
 {
     Lake *lake = refresh->lake;
@@ -82,10 +108,11 @@ look_at_table(Refresh *refresh, const TableName *name, Error *err)
         pthread_mutex_lock(&lake->lock);
         table = lake_add_table(lake, name->space, name->name);
         pthread_mutex_unlock(&lake->lock);
-    } else if (!str_eqc(name->space, table->space) || !str_eqc(name->name, table->name)) {
-        log_debug("table left out", LOG_VIEW("schema", name->space), LOG_VIEW("table", name->name),
-                  LOG_STR("reason", "its name differs from another's in case only"));
+    } else if (!is_named(table, name) && table->listed) {
+        set_twin(refresh, table, name);
         return true;
+    } else if (!is_named(table, name)) {
+        take_name(lake, table, name);
     }
     table->listed = true;
     TRY(catalog_current_token(lake->catalog, refresh->arena, name, table->token, &token, err));
@@ -167,10 +194,22 @@ look_at_tables(Refresh *refresh, Error *err)
     size_t count = 0;
 
     TRY(catalog_list(lake->catalog, refresh->arena, &names, &count, err));
-    for (size_t i = 0; i < lake_table_count(lake); i++)
+    for (size_t i = 0; i < lake_table_count(lake); i++) {
         lake_table(lake, i)->listed = false;
+        free(lake_table(lake, i)->twin);
+        lake_table(lake, i)->twin = NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        LakeTable *table = lake_find_table(lake, names[i].space, names[i].name);
+
+        if (table != NULL && is_named(table, &names[i]))
+            table->listed = true;
+    }
     for (size_t i = 0; i < count; i++)
         TRY(look_at_table(refresh, &names[i], err));
+    for (size_t i = 0; i < lake_table_count(lake); i++)
+        if ((lake_table(lake, i)->twin != NULL) != lake_table(lake, i)->had_twin)
+            lake_table(lake, i)->changed = true;
     for (size_t i = 0; i < lake_table_count(lake); i++)
         if (lake_table(lake, i)->listed && lake_table(lake, i)->metadata != NULL)
             choose_snapshot(refresh, lake_table(lake, i));
@@ -213,9 +252,20 @@ static const char *
 flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
 {
     Str space = str_of(table->space);
+    const char *twin = view_twin_columns(arena, schema);
 
     if (pg_catalog_owns_schema(space))
         return "the name of its schema is taken";
+    if (table->twin != NULL)
+        return arena_printf(arena,
+                            "table %s has its name but for the case of letters, which cannot "
+                            "be told apart here",
+                            table->twin);
+    if (twin != NULL)
+        return arena_printf(arena,
+                            "its columns %s differ in the case of letters only, which cannot "
+                            "be told apart here",
+                            twin);
     if (schema->field_count == 0)
         return "it has no columns";
     if (!iceberg_schema_understood(schema))
@@ -387,6 +437,7 @@ settle(Lake *lake, const Change *change)
     table->dead_set = change->shows ? table->next_dead_set : 0;
     table->next_dead_set = 0;
     table->settled = true;
+    table->had_twin = table->twin != NULL;
     table->shown = change->shows;
     table->snapshot_id = table->wanted == NULL ? 0 : table->wanted->snapshot_id;
     free(table->reason);

@@ -10,18 +10,18 @@
 
 enum { DECIMAL_DIGITS_MAX = 38 };
 
-bool
-view_shows_column(const IcebergSchema *schema, int column)
+const char *
+view_twin_columns(Arena *arena, const IcebergSchema *schema)
 {
-    Str name = schema->fields[column].name;
+    for (int i = 0; i < schema->field_count; i++)
+        for (int j = 0; j < i; j++) {
+            Str a = schema->fields[j].name;
+            Str b = schema->fields[i].name;
 
-    for (int i = 0; i < column; i++) {
-        Str other = schema->fields[i].name;
-
-        if (other.len == name.len && strncasecmp(other.ptr, name.ptr, name.len) == 0)
-            return false;
-    }
-    return name.len > 0;
+            if (a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0)
+                return arena_printf(arena, "%.*s and %.*s", STR_ARG(a), STR_ARG(b));
+        }
+    return NULL;
 }
 
 /* --- columns ------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ put_columns(Buf *sql, const ViewTable *table, const FileShape *shape)
         const Field *field = &table->schema->fields[i];
         int scale = numeric_scale(table, i);
 
-        if (!view_shows_column(table->schema, i))
+        if (field->name.len == 0)
             continue;
         buf_cstr(sql, first ? "" : ", ");
         if (scale >= 0)
@@ -282,7 +282,7 @@ view_attributes(Arena *arena, const ViewTable *table, PgAttribute **out_attribut
         const char *doc = schema->docs == NULL ? NULL : schema->docs[i];
         int scale = numeric_scale(table, i);
 
-        if (!view_shows_column(schema, i))
+        if (field->name.len == 0)
             continue;
         attributes[count] = (PgAttribute){
             .number = (int) count + 1,

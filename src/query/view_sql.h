@@ -34,7 +34,8 @@ bool view_put(Buf *sql, const ViewTable *table, Error *err) WARN_UNUSED;
 void view_attributes(Arena *arena, const ViewTable *table, PgAttribute **out_attributes,
                      size_t *out_count);
 
-/* Whether DuckDB could tell the column from those before it: case does not count there. */
-bool view_shows_column(const IcebergSchema *schema, int column);
+/* Two columns that DuckDB cannot tell apart, because case does not count there, in the arena: "Name
+ * and name"; NULL: there are none. */
+const char *view_twin_columns(Arena *arena, const IcebergSchema *schema);
 
 #endif

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import json
 import pathlib
+import shutil
 import socket
 import struct
 import subprocess
@@ -525,6 +526,29 @@ def test_what_cannot_be_read_is_left_out(lake, serve):
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="cannot be read"):
             conn.execute("select * from broken")
         assert conn.execute("select relname from pg_class").fetchall() == [("t",)]
+
+
+def test_names_that_differ_in_case_only(lake, serve):
+    """Both are left out rather than one shown for the other, until one of them goes."""
+    for name in ("T", "t"):
+        table_of(lake, name, NUMBERS, numbers(0, len(name) + ord(name)))[1]()
+    columns = Schema(t.NestedField(1, "Name", t.LongType()), t.NestedField(2, "name", t.LongType()))
+    table_of(lake, "c", columns, [{"Name": 1, "name": 2}])[1]()
+    with serve(lake).connect() as conn:
+        for name in ('"T"', "t", "c"):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="case"):
+                conn.execute(f"select * from {name}")
+        shutil.rmtree(pathlib.Path(lake.uri) / "public" / "T")
+        wait_for("the other", lambda: answers(conn, "select count(*) from t") == [(117,)], 20)
+        table_of(lake, "T", NUMBERS, numbers(0, 1))[1]()
+        wait_for("both to go", lambda: answers(conn, "select count(*) from t") is None, 20)
+
+
+def answers(conn, sql):
+    try:
+        return conn.execute(sql).fetchall()
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        return None
 
 
 def test_tables_come_and_go(lake, serve):
