@@ -179,10 +179,13 @@ metadata_add_snapshot(Arena *arena, const TableMetadata *metadata, const Snapsho
 {
     TableMetadata *out = ARENA_NEW(arena, TableMetadata);
 
-    assert(metadata->format_version < 3);
     assert(snapshot->snapshot_id > 0 && snapshot->sequence_number > metadata->last_sequence_number);
     assert(metadata_find_snapshot(metadata, snapshot->snapshot_id) == NULL);
     *out = *metadata;
+    if (metadata->format_version >= 3) {
+        assert(snapshot->first_row_id == metadata->next_row_id && snapshot->added_rows >= 0);
+        out->next_row_id += snapshot->added_rows;
+    }
     out->last_sequence_number = snapshot->sequence_number;
     if (out->last_updated_ms < snapshot->timestamp_ms)
         out->last_updated_ms = snapshot->timestamp_ms;

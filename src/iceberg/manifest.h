@@ -53,8 +53,8 @@ typedef struct DataFile {
     int *equality_ids;
     int sort_order_id;        /* -1: null */
     Str referenced_data_file; /* STR_NULL: none */
-    /* v3, read only for now; -1: null */
-    int64_t first_row_id;
+    /* version 3; -1: null */
+    int64_t first_row_id; /* of a data file: row n has the row id first_row_id + n */
     int64_t content_offset;
     int64_t content_bytes;
 } DataFile;
@@ -100,7 +100,8 @@ typedef struct ManifestHeader {
 
 /* The Avro file's bytes into out, and its manifest-list record (without path) into *out_file, whose
  * partition summaries are in the arena. ADDED entries are written with null sequence numbers and,
- * where snapshot_id is 0, the header's; EXISTING and DELETED ones must carry theirs. The spec must
+ * where snapshot_id is 0, the header's; EXISTING and DELETED ones must carry theirs, and in version
+ * 3 the row id of their first row as manifest_read() resolved it. The spec must
  * be one that partition_result_types() understands (unpartitioned always is). */
 void manifest_write(Arena *arena, const ManifestHeader *header, const ManifestEntry *entries,
                     size_t count, Buf *out, ManifestFile *out_file);
@@ -116,7 +117,13 @@ typedef struct ManifestListHeader {
     int64_t snapshot_id;
     int64_t parent_id; /* 0: none */
     int64_t sequence_number;
+    int64_t first_row_id; /* version 3: the snapshot's */
 } ManifestListHeader;
+
+/* Version 3: data manifests that have no first_row_id get theirs, in the order of the list: new
+ * ones, and after an upgrade those that are carried. Returns how many row ids that takes, the
+ * snapshot's added-rows. Spec, "First Row ID Assignment". */
+int64_t manifest_assign_row_ids(ManifestFile *files, size_t count, int64_t first_row_id);
 
 void manifest_list_write(const ManifestListHeader *header, const ManifestFile *files, size_t count,
                          Buf *out);

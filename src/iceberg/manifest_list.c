@@ -116,6 +116,20 @@ put_list_field(Buf *out, const ManifestFile *file, int id)
     }
 }
 
+int64_t
+manifest_assign_row_ids(ManifestFile *files, size_t count, int64_t first_row_id)
+{
+    int64_t next = first_row_id;
+
+    for (size_t i = 0; i < count; i++) {
+        if (files[i].deletes || files[i].first_row_id >= 0)
+            continue;
+        files[i].first_row_id = next;
+        next += files[i].added_rows + files[i].existing_rows;
+    }
+    return next - first_row_id;
+}
+
 void
 manifest_list_write(const ManifestListHeader *header, const ManifestFile *files, size_t count,
                     Buf *out)
@@ -126,6 +140,7 @@ manifest_list_write(const ManifestListHeader *header, const ManifestFile *files,
     char parent_id[24] = "null";
     char sequence_number[24];
     char version[16];
+    char first_row_id[24];
     OcfWriter ocf;
 
     snprintf(snapshot_id, sizeof snapshot_id, "%" PRId64, header->snapshot_id);
@@ -133,23 +148,25 @@ manifest_list_write(const ManifestListHeader *header, const ManifestFile *files,
         snprintf(parent_id, sizeof parent_id, "%" PRId64, header->parent_id);
     snprintf(sequence_number, sizeof sequence_number, "%" PRId64, header->sequence_number);
     snprintf(version, sizeof version, "%d", header->format_version);
+    snprintf(first_row_id, sizeof first_row_id, "%" PRId64, header->first_row_id);
 
     /* what Java writes; the spec asks for none of it */
     const OcfMeta meta[] = {
-        {"snapshot-id", str_of(snapshot_id)},
-        {"parent-snapshot-id", str_of(parent_id)},
-        {"sequence-number", str_of(sequence_number)},
-        {"format-version", str_of(version)},
+        {"snapshot-id", str_of(snapshot_id)},         {"parent-snapshot-id", str_of(parent_id)},
+        {"sequence-number", str_of(sequence_number)}, {"format-version", str_of(version)},
+        {"first-row-id", str_of(first_row_id)}, /* from version 3 on */
     };
+    size_t meta_count = sizeof meta / sizeof meta[0] - (header->format_version < 3);
 
     manifest_list_schema(header->format_version, &schema);
     ocf_begin(&ocf, out,
               &(OcfHeader){.schema = buf_view(&schema),
                            .codec = OCF_CODEC_DEFLATE,
-                           .meta_count = sizeof meta / sizeof meta[0],
+                           .meta_count = meta_count,
                            .meta = meta});
     for (size_t i = 0; i < count; i++) {
         assert(files[i].path.len > 0 && files[i].length > 0);
+        assert(header->format_version < 3 || files[i].deletes == (files[i].first_row_id < 0));
         for (size_t j = 0; j < table.count; j++)
             if (table.fields[j].since <= header->format_version)
                 put_list_field(&ocf.block, &files[i], table.fields[j].id);

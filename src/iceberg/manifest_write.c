@@ -155,8 +155,8 @@ put_data_file_field(const ManifestWriter *writer, Buf *out, const DataFile *file
         put_optional_long(out,
                           file->content == CONTENT_POSITION_DELETES ? -1 : file->sort_order_id);
         break;
-    case FILE_FIRST_ROW_ID:
-        put_optional_long(out, file->first_row_id);
+    case FILE_FIRST_ROW_ID: /* "must be null" for delete files */
+        put_optional_long(out, file->content == CONTENT_DATA ? file->first_row_id : -1);
         break;
     case FILE_REFERENCED:
         put_optional_bytes(out, file->referenced_data_file);

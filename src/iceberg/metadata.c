@@ -12,8 +12,9 @@ metadata_create(Arena *arena, const TableCreate *create)
 {
     TableMetadata *metadata = ARENA_NEW(arena, TableMetadata);
 
+    assert(create->format_version == 2 || create->format_version == 3);
     *metadata = (TableMetadata){
-        .format_version = 2,
+        .format_version = create->format_version,
         .table_uuid = arena_str(arena, str_of(create->uuid)),
         .location = arena_str(arena, str_of(create->location)),
         .last_updated_ms = create->now_ms,
@@ -39,6 +40,18 @@ metadata_create(Arena *arena, const TableCreate *create)
             property_set(arena, &metadata->properties, create->properties.items[i].key,
                          create->properties.items[i].value);
     return metadata;
+}
+
+TableMetadata *
+metadata_upgrade(Arena *arena, const TableMetadata *metadata)
+{
+    TableMetadata *out = ARENA_NEW(arena, TableMetadata);
+
+    assert(metadata->format_version < 3);
+    *out = *metadata;
+    out->format_version = 3;
+    out->next_row_id = 0;
+    return out;
 }
 
 const IcebergSchema *

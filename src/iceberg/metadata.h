@@ -1,4 +1,4 @@
-/* metadata.h - table metadata (vN.metadata.json), format versions 1 to 3 read, 2 written.
+/* metadata.h - table metadata (vN.metadata.json), format versions 1 to 3 read, 2 and 3 written.
  *
  * Parsing keeps what it does not model (unknown keys, statistics, encryption keys, sort orders,
  * partition specs it cannot use) so that writing a table somebody else made loses nothing. Iceberg
@@ -41,7 +41,9 @@ typedef struct Snapshot {
     Str manifest_list;    /* full URI */
     PropertyList summary; /* "operation" included */
     int schema_id;        /* -1: not given */
-    Str json;             /* the whole object, as read: v3 keys survive; STR_NULL: made here */
+    int64_t first_row_id; /* version 3: row ids of new manifests begin here; -1: not given */
+    int64_t added_rows;   /* version 3: how many row ids it takes; -1: not given */
+    Str json;             /* the whole object, as read; STR_NULL: made here */
 } Snapshot;
 
 typedef struct SnapshotRef {
@@ -77,6 +79,7 @@ typedef struct TableMetadata {
     int last_partition_id;
     PropertyList properties;
     int64_t current_snapshot_id; /* 0: none */
+    int64_t next_row_id;         /* version 3: above every row id that was assigned */
     size_t snapshot_count;
     Snapshot *snapshots; /* oldest first */
     size_t snapshot_log_count;
@@ -105,11 +108,17 @@ typedef struct TableCreate {
     const IcebergSchema *schema;
     const PartitionSpec *spec; /* fields without ids; NULL: unpartitioned */
     int64_t now_ms;
+    int format_version; /* 2 or 3 */
     PropertyList properties;
 } TableCreate;
 
-/* A new, empty v2 table. */
+/* A new, empty table. */
 TableMetadata *metadata_create(Arena *arena, const TableCreate *create);
+
+/* A copy of a table's metadata under version 3: row ids begin at 0, and are assigned by the next
+ * snapshot to all data files that are there. Spec, "Row Lineage for Upgraded Tables". Nothing goes
+ * back to version 2. What did not change is shared. */
+TableMetadata *metadata_upgrade(Arena *arena, const TableMetadata *metadata);
 
 const IcebergSchema *metadata_current_schema(const TableMetadata *metadata);
 const Snapshot *metadata_current_snapshot(const TableMetadata *metadata); /* NULL: none */
@@ -135,8 +144,8 @@ typedef struct Retention {
  * number, last-updated; previous_file (NULL: none) joins the metadata log; history thinned by
  * `retention` (NULL: not at all), never a snapshot that a branch or tag points at. The snapshot-log
  * drops entries before a removed one, as the spec says; statistics of removed snapshots go too.
- * What did not change is shared with `metadata`, which must outlive the copy. Not for version 3,
- * whose snapshots need row ids. */
+ * In version 3 the snapshot takes its row ids: its first_row_id is the metadata's next_row_id.
+ * What did not change is shared with `metadata`, which must outlive the copy. */
 TableMetadata *metadata_add_snapshot(Arena *arena, const TableMetadata *metadata,
                                      const Snapshot *snapshot, const char *previous_file,
                                      const Retention *retention);

@@ -20,6 +20,7 @@ static const char *const modelled_keys[] = {
     "last-partition-id",
     "properties",
     "current-snapshot-id",
+    "next-row-id",
     "snapshots",
     "snapshot-log",
     "metadata-log",
@@ -212,6 +213,11 @@ parse_snapshot(Arena *arena, const JsonNode *node, Snapshot *out, Error *err)
     out->schema_id = -1;
     if (node_get(node, "schema-id") != NULL)
         TRY(node_need_int(node, "schema-id", &out->schema_id, err));
+    out->first_row_id = out->added_rows = -1;
+    if (node_get(node, "first-row-id") != NULL)
+        TRY(node_need_int64(node, "first-row-id", &out->first_row_id, err));
+    if (node_get(node, "added-rows") != NULL)
+        TRY(node_need_int64(node, "added-rows", &out->added_rows, err));
     out->json = node_text(arena, node);
     return true;
 }
@@ -349,6 +355,11 @@ parse_numbers(Arena *arena, const JsonNode *root, TableMetadata *out, Error *err
     TRY(node_need_str(root, "location", arena, &out->location, err));
     if (out->format_version > 1)
         TRY(node_need_int64(root, "last-sequence-number", &out->last_sequence_number, err));
+    if (out->format_version > 2) {
+        TRY(node_need_int64(root, "next-row-id", &out->next_row_id, err));
+        if (out->next_row_id < 0)
+            return FAIL(err, ERR_INPUT, "next-row-id is negative");
+    }
     TRY(node_need_int64(root, "last-updated-ms", &out->last_updated_ms, err));
     return node_need_int(root, "last-column-id", &out->last_column_id, err);
 }

@@ -96,6 +96,10 @@ put_snapshot(JsonWriter *json, const Snapshot *snapshot)
     put_str(json, "manifest-list", snapshot->manifest_list);
     if (snapshot->schema_id >= 0)
         put_int(json, "schema-id", snapshot->schema_id);
+    if (snapshot->first_row_id >= 0) {
+        put_int(json, "first-row-id", snapshot->first_row_id);
+        put_int(json, "added-rows", snapshot->added_rows);
+    }
     jw_end(json);
 }
 
@@ -153,14 +157,14 @@ put_logs(JsonWriter *json, const TableMetadata *metadata)
 }
 
 /* Where a member of `rest` belongs in the order of Java's keys. */
-typedef enum RestPlace { REST_SORT_ORDERS, REST_NEXT_ROW_ID, REST_OTHERS } RestPlace;
+typedef enum RestPlace { REST_SORT_ORDERS, REST_OTHERS } RestPlace;
 
 static RestPlace
 rest_place(Str key)
 {
-    if (str_eqc(key, "sort-orders") || str_eqc(key, "default-sort-order-id"))
-        return REST_SORT_ORDERS;
-    return str_eqc(key, "next-row-id") ? REST_NEXT_ROW_ID : REST_OTHERS;
+    bool sorting = str_eqc(key, "sort-orders") || str_eqc(key, "default-sort-order-id");
+
+    return sorting ? REST_SORT_ORDERS : REST_OTHERS;
 }
 
 static void
@@ -208,7 +212,8 @@ metadata_write(const TableMetadata *metadata, Buf *out)
     put_rest(&json, rest, REST_SORT_ORDERS);
     put_properties(&json, "properties", &metadata->properties);
     put_current_snapshot(&json, metadata);
-    put_rest(&json, rest, REST_NEXT_ROW_ID);
+    if (metadata->format_version >= 3)
+        put_int(&json, "next-row-id", metadata->next_row_id);
     put_snapshots(&json, metadata);
     put_rest(&json, rest, REST_OTHERS);
     put_logs(&json, metadata);

@@ -361,6 +361,7 @@ main(int argc, char **argv)
         .location = arena_printf(arena, "file://%s", maker.folder),
         .schema = maker.schema,
         .now_ms = start_ms,
+        .format_version = 2,
     };
 
     create.properties = property_set(arena, &create.properties, STR("owner"), STR("walberg"));

@@ -17,6 +17,7 @@ lake_of(Arena *arena, const TableSchema *schema)
                                       .location = "file:///lake/t",
                                       .schema = iceberg_schema_from_table(arena, schema, 0),
                                       .now_ms = 1,
+                                      .format_version = 2,
                                       .properties = properties,
                                   });
 }

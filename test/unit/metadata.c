@@ -141,6 +141,7 @@ new_table(Arena *arena)
         .location = "s3://lake/t",
         .schema = &schema,
         .now_ms = 1000,
+        .format_version = 2,
     };
 
     create.properties = property_set(arena, &create.properties, STR("z"), STR("1"));

@@ -309,6 +309,7 @@ plan_init(Plan *plan)
     plan->metadata = metadata_create(
         plan->arena, &(TableCreate){.uuid = "u",
                                     .location = "/t",
+                                    .format_version = 2,
                                     .schema = iceberg_schema_from_table(plan->arena, schema, 0)});
 }
 
