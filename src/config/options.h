@@ -28,8 +28,9 @@ OPTION("sink.iceberg.warehouse", warehouse, STRING, NULL, NULL, NULL, 0,
        "where the lake is: a path or s3://bucket/prefix")
 OPTION("sink.iceberg.namespace", iceberg_namespace, STRING, "{schema}", NULL, NULL, 0,
        "Iceberg namespace of a table; {schema}, {database} and {pipeline} are replaced")
-OPTION("sink.iceberg.format_version", iceberg_format_version, INT, "2", "2", "2", 0,
-       "Iceberg format version of new tables")
+OPTION("sink.iceberg.format_version", iceberg_format_version, INT, "2", "2", "3", 0,
+       "Iceberg format version. 3: deletion vectors, column defaults, row lineage; a table of "
+       "version 2 is raised with its next commit, and never goes back")
 OPTION("sink.iceberg.catalog.type", catalog_type, ENUM, "file", "file", NULL, 0,
        "where a table's current metadata is found")
 OPTION(

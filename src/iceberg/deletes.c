@@ -2,6 +2,7 @@
 #include "iceberg/deletion_vector.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include <roaring/roaring.h>
 
@@ -159,6 +160,26 @@ deletes_merge(Deletes *deletes, const Deletes *other)
 {
     for (const FileDeletes *from = other->files; from != NULL; from = from->hh.next)
         merge_rows(deletes, path_of(from), from->rows);
+}
+
+static int
+compare_paths(const void *a, const void *b)
+{
+    return str_cmp(*(const Str *) a, *(const Str *) b);
+}
+
+size_t
+deletes_files(const Deletes *deletes, Arena *arena, Str **out_files)
+{
+    Str *files = ARENA_ARRAY(arena, Str, HASH_COUNT(deletes->files));
+    size_t count = 0;
+
+    for (const FileDeletes *file = deletes->files; file != NULL; file = file->hh.next)
+        files[count++] = path_of(file);
+    if (count > 0)
+        qsort(files, count, sizeof(Str), compare_paths);
+    *out_files = files;
+    return count;
 }
 
 /* --- Deletion vectors ---------------------------------------------------------------------- */

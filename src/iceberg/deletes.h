@@ -6,6 +6,7 @@
 #ifndef ICEBERG_DELETES_H
 #define ICEBERG_DELETES_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 #include <stdint.h>
@@ -25,6 +26,9 @@ uint64_t deletes_total(const Deletes *deletes);
 void deletes_clear(Deletes *deletes);
 /* Add everything of `other`. */
 void deletes_merge(Deletes *deletes, const Deletes *other);
+
+/* The data files with deleted rows, in order of bytes; views that are good until one is removed. */
+size_t deletes_files(const Deletes *deletes, Arena *arena, Str **out_files);
 
 /* Append the rows of one data file as a deletion vector blob (iceberg/deletion_vector.h); how many
  * they are. A file without deletes has an empty vector. */

@@ -14,6 +14,7 @@ typedef struct Bench {
     Config *config;
     Cancel *cancel;
     char folder[64];
+    int format_version;
     Sink *sink;
     const TableSchema *schema;
 } Bench;
@@ -80,43 +81,66 @@ reopen(Bench *bench)
     return attach(bench);
 }
 
+/* The settings of a table that is partitioned so. */
+static void
+configure(Bench *bench, const char *partition)
+{
+    Error err = {0};
+    const char *sets[] = {
+        "pipeline=test",
+        arena_printf(bench->arena, "state=%s/state", bench->folder),
+        arena_printf(bench->arena, "sink.iceberg.warehouse=%s/lake", bench->folder),
+        arena_printf(bench->arena, "sink.iceberg.format_version=%d", bench->format_version),
+        arena_printf(bench->arena, "tables.*.*.partition=%s", partition),
+    };
+
+    OK(config_load(bench->arena, &(ConfigLoad){.set_count = 5, .sets = sets}, &bench->config,
+                   &err));
+    OK(config_resolve(bench->config, bench->arena, "shop", &err));
+}
+
 static int
-begin(void **state, const char *partition)
+begin(void **state, const char *partition, int format_version)
 {
     Bench *bench = xcalloc(1, sizeof *bench);
-    Error err = {0};
 
     strcpy(bench->folder, "/tmp/walberg-sink-XXXXXX");
     assert_non_null(mkdtemp(bench->folder));
     bench->arena = arena_new();
     bench->cancel = cancel_new();
 
-    const char *sets[] = {
-        "pipeline=test",
-        arena_printf(bench->arena, "state=%s/state", bench->folder),
-        arena_printf(bench->arena, "sink.iceberg.warehouse=%s/lake", bench->folder),
-        arena_printf(bench->arena, "tables.*.*.partition=%s", partition),
-    };
-
-    OK(config_load(bench->arena, &(ConfigLoad){.set_count = 4, .sets = sets}, &bench->config,
-                   &err));
-    OK(config_resolve(bench->config, bench->arena, "shop", &err));
+    bench->format_version = format_version;
+    configure(bench, partition);
     bench->schema = make_schema("t", KEY_COLUMNS);
     open_sink(bench);
     *state = bench;
     return 0;
 }
 
+#define PARTITION "['bucket[4](id)', 'truncate[3](note)']"
+
 static int
 setup(void **state)
 {
-    return begin(state, "[]");
+    return begin(state, "[]", 2);
 }
 
 static int
 setup_partitioned(void **state)
 {
-    return begin(state, "['bucket[4](id)', 'truncate[3](note)']");
+    return begin(state, PARTITION, 2);
+}
+
+static int
+setup_v3(void **state)
+{
+    return begin(state, "[]", 3);
+}
+
+static int
+setup_v3_partitioned(void **state)
+{
+    return begin(state, PARTITION, 3);
 }
 
 static int
@@ -631,20 +655,10 @@ a_spec_that_changes_keeps_the_rows(void **state)
     static const char *const specs[] = {"[]", "[id]", "['truncate[1](note)', 'bucket[2](id)']"};
     Bench *bench = *state;
     SinkTable *table = attach(bench);
-    Error err = {0};
 
     copy_rows(bench, table, 30);
     for (int round = 0; round < 3; round++) {
-        const char *sets[] = {
-            "pipeline=test",
-            arena_printf(bench->arena, "state=%s/state", bench->folder),
-            arena_printf(bench->arena, "sink.iceberg.warehouse=%s/lake", bench->folder),
-            arena_printf(bench->arena, "tables.*.*.partition=%s", specs[round]),
-        };
-
-        OK(config_load(bench->arena, &(ConfigLoad){.set_count = 4, .sets = sets}, &bench->config,
-                       &err));
-        OK(config_resolve(bench->config, bench->arena, "shop", &err));
+        configure(bench, specs[round]);
         table = reopen(bench);
 
         Batch *batch = batch_new(table->schema, true);
@@ -713,11 +727,13 @@ state_is_swapped_by_comparison(void **state)
     sink_close(other.sink);
 }
 
-/* Everything of a table that is partitioned, too. */
+/* Each of them also of a partitioned table, and under format version 3. */
 #define CASE(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, setup, teardown),                                        \
+        {#name " (partitioned)", name, setup_partitioned, teardown, NULL},                         \
+        {#name " (v3)", name, setup_v3, teardown, NULL},                                           \
     {                                                                                              \
-#name " (partitioned)", name, setup_partitioned, teardown, NULL                            \
+#name " (v3, partitioned)", name, setup_v3_partitioned, teardown, NULL                     \
     }
 
 int

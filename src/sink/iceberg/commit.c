@@ -90,27 +90,13 @@ table_properties(IcebergTable *table, Arena *arena, const PropertyList *base,
 static bool
 adopt_deletes(IcebergTable *table, const NextSnapshot *next, Error *err)
 {
-    if (!next->new_deletes)
-        return true;
-
-    AUTO_BUF Buf live = {0};
-
-    arena_reset(table->delete_arena);
+    for (size_t i = 0; i < BUF_COUNT(&next->replaced_deletes, Str); i++)
+        live_deletes_remove(table->live_deletes, BUF_AT(&next->replaced_deletes, Str, i));
     for (size_t m = 0; m < BUF_COUNT(&next->delete_manifests, DeleteManifest); m++) {
         const DeleteManifest *manifest = &BUF_AT(&next->delete_manifests, DeleteManifest, m);
-        ManifestEntry *entries;
-        size_t count;
 
-        TRY(manifest_read(table->delete_arena, manifest->bytes, &manifest->file, &entries, &count,
-                          err));
-        for (size_t i = 0; i < count; i++)
-            if (entries[i].status != ENTRY_DELETED)
-                BUF_PUSH(&live, ManifestEntry, entries[i]);
+        TRY(live_deletes_add(table->live_deletes, manifest->bytes, &manifest->file, err));
     }
-    table->live_delete_count = BUF_COUNT(&live, ManifestEntry);
-    table->live_deletes = ARENA_ARRAY(table->delete_arena, ManifestEntry, table->live_delete_count);
-    if (live.len > 0)
-        memcpy(table->live_deletes, live.ptr, live.len);
     return true;
 }
 
@@ -150,7 +136,7 @@ rows_are_where_we_think(IcebergTable *table, bool *out_yes, Error *err)
     AUTO_ARENA Arena *arena = arena_new();
     AUTO_BUF Buf live = {0};
     Deletes *left = deletes_new();
-    bool done = iceberg_live_files(table, arena, false, &live, err);
+    bool done = iceberg_live_files(table, arena, &live, err);
 
     deletes_merge(left, table->pending.deletes);
     for (size_t i = 0; done && i < BUF_COUNT(&live, ManifestEntry); i++)

@@ -1,5 +1,6 @@
 /* load.c - what the lake has of a table. */
 #include <assert.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/folder.h"
+#include "base/log.h"
 #include "batch/fold.h"
 #include "iceberg/spec.h"
 #include "sink/iceberg/paths.h"
@@ -72,14 +74,14 @@ iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *man
 }
 
 bool
-iceberg_live_files(IcebergTable *table, Arena *arena, bool deletes, Buf *out, Error *err)
+iceberg_live_files(IcebergTable *table, Arena *arena, Buf *out, Error *err)
 {
     for (size_t m = 0; m < table->manifest_count; m++) {
         const ManifestFile *manifest = &table->manifests[m];
         ManifestEntry *entries;
         size_t count;
 
-        if (manifest->deletes != deletes || manifest->added_files + manifest->existing_files == 0)
+        if (manifest->deletes || manifest->added_files + manifest->existing_files == 0)
             continue;
         TRY(iceberg_read_manifest(table, arena, manifest, &entries, &count, err));
         for (size_t i = 0; i < count; i++)
@@ -121,15 +123,52 @@ const Field position_delete_fields[2] = {
     {.name = {"pos", 3}, .id = 2147483545, .required = true, .type = &type_int64},
 };
 
+static bool
+read_position_deletes(IcebergTable *table, Deletes *into, const char *path, Error *err)
+{
+    DeleteReader reader = {.sink = {.block = take_deletes}, .into = into};
+    ParquetScan scan = {
+        .path = path, .fields = position_delete_fields, .field_count = 2, .sink = &reader.sink};
+
+    return duck_scan_parquet(table->sink->duck, &scan, err);
+}
+
+/* Only the bytes of this vector: the file has those of other data files, too. */
+static bool
+read_vector(Deletes *into, const DataFile *file, const char *path, Error *err)
+{
+    AUTO_BUF Buf blob = {0};
+    int fd;
+
+    if (file->content_offset < 0 || file->content_bytes < 0 ||
+        file->content_offset > file->file_bytes ||
+        file->content_bytes > file->file_bytes - file->content_offset)
+        return FAIL(err, ERR_INPUT, "deletion vector at %" PRId64 ", %" PRId64 " bytes: not there",
+                    file->content_offset, file->content_bytes);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return FAIL(err, ERR_TRANSIENT, "cannot open %s: %m", path);
+
+    ssize_t got = pread(fd, buf_push(&blob, (size_t) file->content_bytes),
+                        (size_t) file->content_bytes, file->content_offset);
+
+    close(fd);
+    if (got != file->content_bytes)
+        return FAIL(err, ERR_INPUT, "deletion vector at %" PRId64 ": the file is cut short",
+                    file->content_offset);
+    return deletes_add_vector(into, file->referenced_data_file, buf_view(&blob), file->record_count,
+                              err);
+}
+
 bool
 iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
-    DeleteReader reader = {.sink = {.block = take_deletes}, .into = into};
-    ParquetScan scan = {.fields = position_delete_fields, .field_count = 2, .sink = &reader.sink};
+    const char *path;
 
-    TRY(iceberg_local_file(table, arena, file->path, &scan.path, err));
-    if (!duck_scan_parquet(table->sink->duck, &scan, err))
+    TRY(iceberg_local_file(table, arena, file->path, &path, err));
+    if (!(file_is_vector(file) ? read_vector(into, file, path, err)
+                               : read_position_deletes(table, into, path, err)))
         return WRAP(err, "%.*s", STR_ARG(file->path));
     return true;
 }
@@ -275,41 +314,79 @@ load_manifests(IcebergTable *table, Error *err)
     return true;
 }
 
-/* The live delete files of the current snapshot, checked to be of a kind we understand. */
 static bool
-list_deletes(IcebergTable *table, Error *err)
+check_delete_files(const LiveManifest *manifest, Error *err)
 {
-    AUTO_BUF Buf live = {0};
+    for (size_t i = 0; i < manifest->count; i++) {
+        const DataFile *file = &manifest->entries[i].file;
 
-    arena_reset(table->delete_arena);
-    TRY(iceberg_live_files(table, table->delete_arena, true, &live, err));
-    table->live_delete_count = BUF_COUNT(&live, ManifestEntry);
-    table->live_deletes = ARENA_ARRAY(table->delete_arena, ManifestEntry, table->live_delete_count);
-    if (table->live_delete_count > 0)
-        memcpy(table->live_deletes, live.ptr, live.len);
-    for (size_t i = 0; i < table->live_delete_count; i++) {
-        const DataFile *file = &table->live_deletes[i].file;
-
-        if (file->content != CONTENT_POSITION_DELETES || !str_eqc(file->format, "PARQUET"))
-            return FAIL(err, ERR_INPUT,
-                        "the table has %s (%.*s), which walberg does not write\n"
-                        "hint: another writer made them; compact the table with that writer first",
-                        file->content == CONTENT_EQUALITY_DELETES ? "equality deletes"
-                                                                  : "deletes of another format",
-                        STR_ARG(file->path));
+        if (file->content == CONTENT_POSITION_DELETES &&
+            (file_is_vector(file) || str_eqc(file->format, "PARQUET")))
+            continue;
+        return FAIL(err, ERR_INPUT,
+                    "the table has %s (%.*s), which walberg does not write\n"
+                    "hint: another writer made them; compact the table with that writer first",
+                    file->content == CONTENT_EQUALITY_DELETES ? "equality deletes"
+                                                              : "deletes of another format",
+                    STR_ARG(file->path));
     }
     return true;
 }
 
-/* The delete files again, with the rows they delete; what is pending stays deleted. */
+/* The live delete files of the current snapshot, checked to be of a kind we understand. */
+static bool
+list_deletes(IcebergTable *table, Error *err)
+{
+    for (size_t m = 0; m < table->manifest_count; m++) {
+        AUTO_BUF Buf bytes = {0};
+        const ManifestFile *manifest = &table->manifests[m];
+
+        if (!manifest->deletes || manifest->added_files + manifest->existing_files == 0)
+            continue;
+        TRY(read_object(table, table->arena, manifest->path, &bytes, err));
+        if (!live_deletes_add(table->live_deletes, buf_view(&bytes), manifest, err))
+            return WRAP(err, "%.*s", STR_ARG(manifest->path));
+    }
+    for (size_t m = 0; m < live_deletes_count(table->live_deletes); m++)
+        TRY(check_delete_files(live_deletes_at(table->live_deletes, m), err));
+    return true;
+}
+
+/* The rows of the live delete files of one kind. */
+static bool
+read_live_deletes(IcebergTable *table, bool vectors, Deletes *into, Error *err)
+{
+    for (size_t m = 0; m < live_deletes_count(table->live_deletes); m++) {
+        const LiveManifest *manifest = live_deletes_at(table->live_deletes, m);
+
+        for (size_t i = 0; i < manifest->count; i++)
+            if (file_is_vector(&manifest->entries[i].file) == vectors)
+                TRY(iceberg_read_deletes(table, into, &manifest->entries[i].file, err));
+    }
+    return true;
+}
+
+/* The delete files again, with the rows they delete; what is pending stays deleted. A vector stands
+ * for all position deletes of its data file. Iceberg spec, "Scan Planning". */
 static bool
 load_deletes(IcebergTable *table, Error *err)
 {
+    AUTO(deletes_freep) Deletes *positions = deletes_new();
+
     TRY(list_deletes(table, err));
-    deletes_clear(table->deletes);
+    if (!table->replacing) {
+        TRY(read_live_deletes(table, true, table->deletes, err));
+        TRY(read_live_deletes(table, false, positions, err));
+        for (size_t m = 0; m < live_deletes_count(table->live_deletes); m++) {
+            const LiveManifest *manifest = live_deletes_at(table->live_deletes, m);
+
+            for (size_t i = 0; i < manifest->count; i++)
+                if (file_is_vector(&manifest->entries[i].file))
+                    deletes_remove_file(positions, manifest->entries[i].file.referenced_data_file);
+        }
+        deletes_merge(table->deletes, positions);
+    }
     deletes_merge(table->deletes, table->pending.deletes);
-    for (size_t i = 0; !table->replacing && i < table->live_delete_count; i++)
-        TRY(iceberg_read_deletes(table, table->deletes, &table->live_deletes[i].file, err));
     return true;
 }
 
@@ -331,7 +408,7 @@ static bool
 counted_files(IcebergTable *table, Arena *arena, Buf *out, Error *err)
 {
     if (!table->pending.truncated)
-        TRY(iceberg_live_files(table, arena, false, out, err));
+        TRY(iceberg_live_files(table, arena, out, err));
     for (size_t i = 0; i < BUF_COUNT(&table->pending.files, DataFile); i++) {
         ManifestEntry entry = {.file = BUF_AT(&table->pending.files, DataFile, i)};
 
@@ -466,8 +543,9 @@ use_metadata(IcebergTable *table, Error *err)
                     "hint: give it another name in the lake: tables.%s.name, or another namespace",
                     pipeline.ptr == NULL ? "somebody else" : "pipeline ", STR_ARG(pipeline),
                     table->base.schema->qualified);
-    if (metadata->format_version != 2)
-        return FAIL(err, ERR_INPUT, "the lake table has format version %d, this walberg writes 2",
+    if (metadata->format_version < 2)
+        return FAIL(err, ERR_INPUT,
+                    "the lake table has format version %d, this walberg writes 2 and 3",
                     metadata->format_version);
     for (size_t i = 0; i < metadata->spec_count; i++)
         TRY(check_spec(metadata, &metadata->specs[i], err));
@@ -478,6 +556,24 @@ use_metadata(IcebergTable *table, Error *err)
                        iceberg_summary_number(snapshot, "total-position-deletes");
     table->base.last_commit_us = snapshot == NULL ? 0 : snapshot->timestamp_ms * 1000;
     return true;
+}
+
+/* Once: a table is also loaded again after every failed commit. */
+static void
+tell_format_version(IcebergTable *table)
+{
+    int have = table->metadata->format_version;
+    int want = (int) table->sink->config->iceberg_format_version;
+
+    if (have < want && !table->format_told)
+        log_info("format version is raised with the next commit",
+                 LOG_STR("table", table->base.lake_name), LOG_INT("from", have),
+                 LOG_INT("to", want));
+    if (have > want && !table->format_told)
+        log_warn("the lake table keeps its format version: the spec knows no way back",
+                 LOG_STR("table", table->base.lake_name), LOG_INT("version", have),
+                 LOG_INT("setting", want));
+    table->format_told = true;
 }
 
 /* Properties stay when somebody goes back to an older snapshot, so the position that a commit wrote
@@ -527,7 +623,7 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
     bool found = false;
 
     next.arena = arena_new();
-    next.delete_arena = arena_new();
+    next.live_deletes = live_deletes_new();
     next.deletes = deletes_new();
 
     bool done =
@@ -545,7 +641,7 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
     IcebergTable *dead = done ? table : &next;
 
     arena_free(dead->arena);
-    arena_free(dead->delete_arena);
+    live_deletes_free(dead->live_deletes);
     deletes_free(dead->deletes);
     if (done) {
         *table = next;
@@ -564,6 +660,7 @@ iceberg_table_load(IcebergTable *table, Error *err)
     buf_reset(&table->bulk_rejects);
     TRY(iceberg_table_refresh(table, err));
     TRY(use_metadata(table, err));
+    tell_format_version(table);
     TRY(iceberg_load_shape(table, err));
     TRY(iceberg_follow_spec(table, false, err));
     load_numerics(table);
@@ -610,6 +707,7 @@ iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err)
         .schema = iceberg_schema_from_table(arena, schema, 0),
         .spec = &spec,
         .now_ms = clock_wall_us() / 1000,
+        .format_version = (int) table->sink->config->iceberg_format_version,
         .properties = properties,
     };
 

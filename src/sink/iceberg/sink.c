@@ -87,7 +87,7 @@ iceberg_table_free(IcebergTable *table)
     buf_done(&table->pending.attempts);
     buf_done(&table->bulk_rejects);
     arena_free(table->pending.arena);
-    arena_free(table->delete_arena);
+    live_deletes_free(table->live_deletes);
     arena_free(table->arena);
     iceberg_free_shape(table);
     free(table->index_identity);
@@ -112,7 +112,7 @@ table_new(IcebergSink *sink, const TableSchema *schema, const TableName *name)
     table->prefix =
         store_key(sink->store, table->own, catalog_location(sink->catalog, table->own, name));
     table->deletes = deletes_new();
-    table->delete_arena = arena_new();
+    table->live_deletes = live_deletes_new();
     table->numerics = xcalloc((size_t) schema->column_count, sizeof *table->numerics);
     iceberg_pending_reset(&table->pending);
     return table;

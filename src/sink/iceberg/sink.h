@@ -8,7 +8,8 @@
  *   partitions.c  the same for a partitioned table: a data file per partition
  *   patch.c     the values of a batch that were not sent, read back from the lake
  *   commit.c    the one atomic step, and what to do when it is contested or its outcome unknown
- *   manifests.c the manifests of the next snapshot
+ *   manifests.c the manifests of the next snapshot; with build.h, deletes.c, position_deletes.c,
+ *               vectors.c
  *   bulk.c      the initial copy, on several threads
  *   rejects.c   _walberg.rejects
  *
@@ -31,7 +32,7 @@
 #include "iceberg/deletes.h"
 #include "iceberg/evolve.h"
 #include "iceberg/index.h"
-#include "iceberg/manifest.h"
+#include "iceberg/live_deletes.h"
 #include "iceberg/metrics.h"
 #include "iceberg/partition.h"
 #include "iceberg/places.h"
@@ -101,9 +102,7 @@ struct IcebergTable {
     size_t manifest_count;
     ManifestFile *manifests; /* of the current snapshot */
     Deletes *deletes;
-    Arena *delete_arena; /* of live_deletes */
-    size_t live_delete_count;
-    ManifestEntry *live_deletes;    /* live delete files: few, they are merged in tiers */
+    LiveDeletes *live_deletes;      /* delete files of the current snapshot */
     Index *index;                   /* NULL under KEY_NONE */
     char *index_identity;           /* of which table and key it is */
     NumericWidth *numerics;         /* per column */
@@ -113,6 +112,7 @@ struct IcebergTable {
     Buf bulk_rejects;     /* DataFile of the rejects table, written by copying threads */
     bool rejects_pending; /* values of it wait in the rejects table for a commit */
     bool replacing;       /* all its rows are about to go: they need not be whole */
+    bool format_told;     /* what is to be said of its format version was said */
     bool half_loaded;     /* the last load failed: nothing of it may be used */
     Arena *own;           /* lifetime of the table: name, prefix */
     int64_t missing_rows; /* deletes that found no row: logged once */
@@ -142,14 +142,12 @@ bool iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error 
 /* Entries of one manifest. */
 bool iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *manifest,
                            ManifestEntry **out_entries, size_t *out_count, Error *err) WARN_UNUSED;
-/* All live (not DELETED) entries of the current snapshot, data or deletes: ManifestEntry items
- * into *out. */
-bool iceberg_live_files(IcebergTable *table, Arena *arena, bool deletes, Buf *out,
-                        Error *err) WARN_UNUSED;
+/* All live (not DELETED) data files of the current snapshot: ManifestEntry items into *out. */
+bool iceberg_live_files(IcebergTable *table, Arena *arena, Buf *out, Error *err) WARN_UNUSED;
 /* A local path with the content of a data or delete file, fetched into the cache when remote. */
 bool iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_path,
                         Error *err) WARN_UNUSED;
-/* (file, row) of a position delete file into table->deletes. */
+/* (file, row) of a position delete file or a deletion vector. */
 bool iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file,
                           Error *err) WARN_UNUSED;
 void iceberg_pending_reset(Pending *pending);
@@ -175,7 +173,7 @@ bool iceberg_follow_spec(IcebergTable *table, bool columns_changed, Error *err) 
 /* ERR_INPUT: rows cannot be partitioned so. */
 bool iceberg_check_spec(const IcebergTable *table, Arena *arena, ResultType **out_types,
                         Error *err) WARN_UNUSED;
-/* table->metadata with the pending schema and specs. */
+/* table->metadata with the pending schema and specs, under the format version of the setting. */
 const TableMetadata *iceberg_shaped_metadata(const IcebergTable *table, Arena *arena);
 
 /* write.c */
@@ -199,6 +197,8 @@ bool iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *writ
                         DataFile *out_file, Error *err) WARN_UNUSED;
 /* A new key below the table's data folder; kind ("data", "deletes") is part of the name. */
 const char *iceberg_data_key(IcebergTable *table, Arena *arena, const char *kind);
+/* A new key there for the deletion vectors of a commit. */
+const char *iceberg_vectors_key(IcebergTable *table, Arena *arena);
 /* The same in a folder below it ("at_day=2026-11-30/", "" for none). */
 const char *iceberg_data_key_in(IcebergTable *table, Arena *arena, const char *folder,
                                 const char *kind);
@@ -256,6 +256,11 @@ bool iceberg_buffers_add(PartitionBuffers *buffers, const RowBlock *block, const
 bool iceberg_buffers_finish(PartitionBuffers *buffers, Error *err) WARN_UNUSED;
 
 /* manifests.c */
+
+/* A delete manifest has at most so many entries, so that what it costs to replace one is bounded.
+ */
+enum { DELETE_MANIFEST_ENTRIES_MAX = 500 };
+
 typedef struct DeleteManifest {
     ManifestFile file;
     Str bytes; /* Avro */
@@ -264,8 +269,8 @@ typedef struct DeleteManifest {
 typedef struct NextSnapshot {
     Snapshot snapshot;
     Buf manifest_list;    /* Avro bytes */
-    bool new_deletes;     /* delete_manifests replace every delete manifest before */
-    Buf delete_manifests; /* DeleteManifest, one per spec; in the arena of the build */
+    Buf delete_manifests; /* DeleteManifest, new ones; in the arena of the build */
+    Buf replaced_deletes; /* Str: paths of the delete manifests that go */
 } NextSnapshot;
 
 void iceberg_next_done(NextSnapshot *next);

@@ -29,6 +29,8 @@ iceberg_shaped_metadata(const IcebergTable *table, Arena *arena)
     const Pending *pending = &table->pending;
     const TableMetadata *shaped = table->metadata;
 
+    if (shaped->format_version < table->sink->config->iceberg_format_version)
+        shaped = metadata_upgrade(arena, shaped);
     if (pending->fit.next != NULL)
         shaped = metadata_set_schema(arena, shaped, &pending->fit);
     for (size_t i = 0; i < BUF_COUNT(&pending->specs, PartitionSpec); i++)

@@ -100,14 +100,28 @@ row_group_rows(const FileWrite *write)
                                      : rows / ROW_GROUP_ROWS_MIN * ROW_GROUP_ROWS_MIN;
 }
 
+static int64_t
+next_file_number(IcebergSink *sink)
+{
+    return __atomic_add_fetch(&sink->file_number, 1, __ATOMIC_RELAXED);
+}
+
 const char *
 iceberg_data_key_in(IcebergTable *table, Arena *arena, const char *folder, const char *kind)
 {
     IcebergSink *sink = table->sink;
-    int64_t number = __atomic_add_fetch(&sink->file_number, 1, __ATOMIC_RELAXED);
 
     return arena_printf(arena, "%s/data/%s%s-%05" PRId64 "-%s.parquet", table->prefix, folder,
-                        sink->run_id, number, kind);
+                        sink->run_id, next_file_number(sink), kind);
+}
+
+const char *
+iceberg_vectors_key(IcebergTable *table, Arena *arena)
+{
+    IcebergSink *sink = table->sink;
+
+    return arena_printf(arena, "%s/data/%s-%05" PRId64 "-deletes.puffin", table->prefix,
+                        sink->run_id, next_file_number(sink));
 }
 
 const char *

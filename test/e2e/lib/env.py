@@ -15,6 +15,7 @@ CACHE = pathlib.Path(os.environ.get("WALBERG_TEST_CACHE") or "~/.cache/walberg-t
 PROGRAM = pathlib.Path(os.environ.get("WALBERG") or ROOT / "build" / "walberg")
 FULL = bool(os.environ.get("WALBERG_FULL"))
 POSTGRES = int(os.environ.get("WALBERG_POSTGRES") or 15)  # major version that tests run against
+FORMAT_VERSION = int(os.environ.get("WALBERG_FORMAT_VERSION") or 2)  # of Iceberg
 SEED = int(os.environ.get("WALBERG_SEED") or random.SystemRandom().randrange(1, 10**6))
 
 

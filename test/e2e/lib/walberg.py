@@ -12,11 +12,13 @@ import time
 
 import psycopg
 
-from lib.env import PROGRAM, free_port, kill, wait_for
+from lib.env import FORMAT_VERSION, PROGRAM, free_port, kill, wait_for
 from lib.postgres import lsn
 
 # Quick for tests: commits twice a second, whatever the default is.
 SETTINGS = {"commit.interval": "300ms"}
+if FORMAT_VERSION != 2:  # everything that holds under version 2
+    SETTINGS["sink.iceberg.format_version"] = FORMAT_VERSION
 
 
 def environment(storage=None, **extra):
