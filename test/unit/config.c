@@ -226,8 +226,8 @@ values_are_checked_beyond_their_type(void **state)
          "--set sink.iceberg.namespace: \"a{schema\" has a { without its }"},
         {NULL, "sink.iceberg.namespace=a}",
          "--set sink.iceberg.namespace: \"a}\" has a } without its {"},
-        {NULL, "sink.iceberg.format_version=3",
-         "--set sink.iceberg.format_version: 3 is more than the maximum 2"},
+        {NULL, "sink.iceberg.format_version=4",
+         "--set sink.iceberg.format_version: 4 is more than the maximum 3"},
         {NULL, "sink.iceberg.s3.endpoint=host:9000",
          "--set sink.iceberg.s3.endpoint: \"host:9000\" is not a URL\n"
          "hint: begin with https:// or http://"},

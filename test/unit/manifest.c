@@ -425,6 +425,131 @@ schemas_are_java_s(void **state)
                         golden_file(arena, "iceberg/manifest-entry-v3-part-example.avsc").ptr);
 }
 
+/* --- Row ids ------------------------------------------------------------------------------- */
+
+/* Java's lists without the row ids that each of its snapshots assigned get the same ones again. */
+static void
+row_ids_are_assigned_as_in_java(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    GoldenTable table = open_table(arena, "iceberg/java-v3");
+
+    (void) state;
+    for (size_t i = 0; i < table.metadata->snapshot_count; i++) {
+        const Snapshot *snapshot = &table.metadata->snapshots[i];
+        ManifestFile *java = NULL;
+        ManifestFile *ours = NULL;
+        size_t count = read_list(&table, snapshot, &java);
+
+        assert_int_equal(read_list(&table, snapshot, &ours), count);
+        for (size_t j = 0; j < count; j++)
+            if (ours[j].added_snapshot_id == snapshot->snapshot_id)
+                ours[j].first_row_id = -1;
+        assert_true(manifest_assign_row_ids(ours, count, snapshot->first_row_id) ==
+                    snapshot->added_rows);
+        for (size_t j = 0; j < count; j++)
+            assert_true(ours[j].first_row_id == java[j].first_row_id);
+    }
+}
+
+/* Carried manifests of version 2, and merged ones with rows that exist already. */
+static void
+an_upgrade_assigns_row_ids_to_all(void **state)
+{
+    ManifestFile files[] = {
+        {.added_rows = 5, .first_row_id = -1},
+        {.added_rows = 9, .deletes = true, .first_row_id = -1},
+        {.added_rows = 20, .existing_rows = 100, .deleted_rows = 7, .first_row_id = -1},
+        {.added_rows = 3, .first_row_id = 40},
+    };
+
+    (void) state;
+    assert_true(manifest_assign_row_ids(files, 4, 1000) == 125);
+    assert_true(files[0].first_row_id == 1000);
+    assert_true(files[1].first_row_id == -1);
+    assert_true(files[2].first_row_id == 1005);
+    assert_true(files[3].first_row_id == 40);
+}
+
+static ManifestEntry
+entry_of(EntryStatus status, const char *path, int64_t rows)
+{
+    return (ManifestEntry){
+        .status = status,
+        .snapshot_id = 8,
+        .sequence_number = status == ENTRY_ADDED ? -1 : 3,
+        .file_sequence_number = status == ENTRY_ADDED ? -1 : 3,
+        .file = {.path = str_of(path),
+                 .format = STR("PARQUET"),
+                 .partition = STR(""),
+                 .record_count = rows,
+                 .file_bytes = 100,
+                 .first_row_id = -1,
+                 .content_offset = -1,
+                 .content_bytes = -1},
+    };
+}
+
+static void
+write_and_read(Arena *arena, const ManifestEntry *entries, size_t count, ManifestEntry **out_again)
+{
+    static const PartitionSpec unpartitioned = {0};
+    static const IcebergSchema schema = {0};
+    AUTO_BUF Buf bytes = {0};
+    ManifestHeader header = {.format_version = 3,
+                             .schema = &schema,
+                             .spec = &unpartitioned,
+                             .deletes = entries[0].file.content != CONTENT_DATA,
+                             .snapshot_id = 9,
+                             .sequence_number = 4};
+    ManifestFile file;
+    size_t again_count;
+    Error err = {0};
+
+    manifest_write(arena, &header, entries, count, &bytes, &file);
+    assert_true(file.first_row_id == -1); /* the list's to say */
+    file.path = STR("m.avro");
+    if (!header.deletes)
+        file.first_row_id = 100;
+    OK(manifest_read(arena, arena_str(arena, buf_view(&bytes)), &file, out_again, &again_count,
+                     &err));
+    assert_int_equal(again_count, count);
+}
+
+static void
+entries_of_version_3_come_back(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    ManifestEntry *again = NULL;
+    ManifestEntry data[] = {entry_of(ENTRY_ADDED, "a", 10), entry_of(ENTRY_EXISTING, "b", 20),
+                            entry_of(ENTRY_DELETED, "c", 30), entry_of(ENTRY_EXISTING, "d", 40),
+                            entry_of(ENTRY_ADDED, "e", 50)};
+    ManifestEntry vector = entry_of(ENTRY_ADDED, "v.puffin", 7);
+
+    (void) state;
+    data[1].file.first_row_id = 7;
+    data[2].file.first_row_id = 50;
+    write_and_read(arena, data, 5, &again);
+    assert_true(again[0].file.first_row_id == 100);
+    assert_true(again[1].file.first_row_id == 7);
+    assert_true(again[2].file.first_row_id == 50);
+    assert_true(again[3].file.first_row_id == 110); /* of version 2: null until now */
+    assert_true(again[4].file.first_row_id == 150);
+
+    vector.file.content = CONTENT_POSITION_DELETES;
+    vector.file.format = STR("PUFFIN");
+    vector.file.referenced_data_file = STR("a");
+    vector.file.content_offset = 4;
+    vector.file.content_bytes = 50;
+    vector.file.first_row_id = 12; /* must not come out: "must be null" */
+    write_and_read(arena, &vector, 1, &again);
+    assert_true(again[0].file.first_row_id == -1);
+    assert_true(again[0].file.content_offset == 4 && again[0].file.content_bytes == 50);
+    assert_true(str_eqc(again[0].file.referenced_data_file, "a"));
+    assert_int_equal(again[0].sequence_number, 4);
+    assert_int_equal(again[0].file.sort_order_id, -1);
+}
+
 /* --- Odd files ----------------------------------------------------------------------------- */
 
 /* golden.py, strange_entry() */
@@ -549,6 +674,9 @@ main(void)
         cmocka_unit_test(manifests_of_java_are_rewritten_without_loss),
         cmocka_unit_test(lists_of_java_are_rewritten_without_loss),
         cmocka_unit_test(schemas_are_java_s),
+        cmocka_unit_test(row_ids_are_assigned_as_in_java),
+        cmocka_unit_test(an_upgrade_assigns_row_ids_to_all),
+        cmocka_unit_test(entries_of_version_3_come_back),
         cmocka_unit_test(strange_schemas_are_resolved),
         cmocka_unit_test(lists_without_ids_go_by_name),
         cmocka_unit_test(a_list_is_no_manifest),

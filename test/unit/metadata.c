@@ -292,6 +292,70 @@ the_youngest_and_the_tagged_stay(void **state)
     assert_true(metadata->snapshots[1].snapshot_id == metadata->current_snapshot_id);
 }
 
+/* --- Format version 3 ---------------------------------------------------------------------- */
+
+/* Java's table after each of its commits, from the one before and what the snapshot says. */
+static void
+row_ids_go_on_as_in_java(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const char *paths[64] = {0};
+    size_t count = golden_list(arena, "iceberg/java-v3", ".metadata.json", paths);
+    TableMetadata *before = parse_golden(arena, paths[0]);
+
+    (void) state;
+    assert_int_equal(count, 4);
+    assert_int_equal(before->next_row_id, 0);
+    for (size_t i = 1; i < count; i++) {
+        TableMetadata *java = parse_golden(arena, paths[i]);
+        Snapshot snapshot = *metadata_current_snapshot(java);
+        TableMetadata *ours = metadata_add_snapshot(arena, before, &snapshot, NULL, NULL);
+
+        assert_true(snapshot.first_row_id == before->next_row_id);
+        assert_true(ours->next_row_id == java->next_row_id);
+        snapshot.json = STR_NULL; /* written by us */
+        ours = metadata_add_snapshot(arena, before, &snapshot, NULL, NULL);
+        assert_non_null(
+            strstr(written(arena, ours),
+                   arena_printf(arena,
+                                ",\"schema-id\":0,\"first-row-id\":%d,"
+                                "\"added-rows\":%d}",
+                                (int) snapshot.first_row_id, (int) snapshot.added_rows)));
+        before = java;
+    }
+}
+
+static void
+an_upgrade_begins_row_ids(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const TableMetadata *old = parse_golden(arena, "iceberg/java-v2/v7.metadata.json");
+    TableMetadata *metadata = metadata_upgrade(arena, old);
+    Snapshot snapshot = {
+        .snapshot_id = 1,
+        .parent_id = old->current_snapshot_id,
+        .sequence_number = old->last_sequence_number + 1,
+        .timestamp_ms = old->last_updated_ms + 1,
+        .manifest_list = STR("s3://lake/t/list.avro"),
+        .first_row_id = 0,
+        .added_rows = 40,
+    };
+    TableMetadata *again = NULL;
+    Error err = {0};
+
+    (void) state;
+    assert_int_equal(old->format_version, 2);
+    metadata = metadata_add_snapshot(arena, metadata, &snapshot, "v7.metadata.json", NULL);
+    OK(metadata_parse(arena, str_of(written(arena, metadata)), &again, &err));
+    assert_int_equal(again->format_version, 3);
+    assert_true(again->next_row_id == 40);
+    assert_true(again->snapshots[0].first_row_id == -1); /* old snapshots stay as they are */
+    assert_true(str_eq(again->snapshots[0].json, old->snapshots[0].json));
+    assert_true(again->snapshots[4].first_row_id == 0);
+    assert_true(again->snapshots[4].added_rows == 40);
+    assert_true(str_eq(again->table_uuid, old->table_uuid));
+}
+
 static void
 properties_are_a_sorted_map(void **state)
 {
@@ -363,6 +427,9 @@ bad_metadata_is_named(void **state)
     refuse("{\"id\":15,", "{", "metadata: schemas[1]: field extra: no id");
     refuse("\"last-column-id\":15", "\"last-column-id\":99999999999",
            "metadata: last-column-id is not a 32-bit integer");
+    refuse("\"format-version\":2", "\"format-version\":3", "metadata: no next-row-id");
+    refuse("\"format-version\":2", "\"next-row-id\":-1,\"format-version\":3",
+           "metadata: next-row-id is negative");
 }
 
 int
@@ -376,6 +443,8 @@ main(void)
         cmocka_unit_test(a_snapshot_becomes_the_current_one),
         cmocka_unit_test(history_is_thinned_by_age),
         cmocka_unit_test(the_youngest_and_the_tagged_stay),
+        cmocka_unit_test(row_ids_go_on_as_in_java),
+        cmocka_unit_test(an_upgrade_begins_row_ids),
         cmocka_unit_test(properties_are_a_sorted_map),
         cmocka_unit_test(bad_metadata_is_named),
     };

@@ -11,7 +11,8 @@ check_table(table) returns a list of complaints; empty means that
 * position deletes are sorted, unique, in range, and of a file that lives,
 * partition specs keep their ids, every row of a data file gives the file's partition (by
   PyIceberg's transforms), deletes are of the spec and partition of the file they point into, and
-  the partition summaries of the manifest list hold.
+  the partition summaries of the manifest list hold,
+* of format version 3: row ids and deletion vectors (iceberg_check_v3).
 """
 import decimal
 import io
@@ -25,6 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IcebergType
+
+from lib import iceberg_check_v3 as v3
 
 ADDED, EXISTING, DELETED = 1, 0, 2
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
@@ -94,6 +97,8 @@ class Check:
                     "current-schema-id is no schema")
         self.expect(not metadata["location"].endswith("/"), "location ends with a slash")
         self.check_specs()
+        if metadata["format-version"] >= 3:
+            v3.check_row_lineage(self, metadata)
 
     def check_specs(self):
         """Spec, "Partition Evolution": an id stays with its source and transform."""
@@ -138,9 +143,11 @@ class Check:
 
     def check_snapshot(self, snapshot):
         _, manifests = self.avro(snapshot["manifest-list"])
-        entries = []
-        for manifest in manifests:
-            entries += self.check_manifest(snapshot, manifest)
+        by_manifest = {manifest["manifest_path"]: self.check_manifest(snapshot, manifest)
+                       for manifest in manifests}
+        entries = [entry for some in by_manifest.values() for entry in some]
+        v3.check_row_ids(self, snapshot, manifests, by_manifest)
+        v3.check_changes(self, snapshot, entries)
         live = [entry for entry in entries if entry["status"] != DELETED]
         paths = [(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in live]
         self.equal("live paths are unique", len(set(paths)), len(paths))
@@ -148,25 +155,20 @@ class Check:
         deletes = [entry for entry in live if entry["data_file"]["content"] != DATA]
         for entry in data.values():
             self.check_data_file(entry)
-        deleted = {}
+        deleted = v3.check_vectors(self, deletes, data)
+        vectors = set(deleted)
         for entry in deletes:
             self.equal("content of a delete file", entry["data_file"]["content"], POSITION_DELETES)
             if entry["data_file"]["file_format"].lower() == "parquet":
-                self.check_position_deletes(entry, data, deleted)
+                self.check_position_deletes(entry, data, deleted, vectors)
         self.check_summary(snapshot, list(data.values()), deletes)
         changed = {(e["spec_id"], repr(e["data_file"]["partition"])) for e in entries
                    if e["status"] != EXISTING and e["snapshot_id"] == snapshot["snapshot-id"]}
         if "changed-partition-count" in snapshot["summary"]:
             self.equal("changed-partition-count",
                        int(snapshot["summary"]["changed-partition-count"]), len(changed))
-        self.live_rows = self.count_live(data, deletes, deleted)
-
-    def count_live(self, data, deletes, deleted):
-        """Rows that are left; None with deletion vectors, which only the readers look into."""
-        if any(e["data_file"]["file_format"].lower() == "puffin" for e in deletes):
-            return None
         total = sum(entry["data_file"]["record_count"] for entry in data.values())
-        return total - sum(len(rows) for rows in deleted.values())
+        self.live_rows = total - sum(len(rows) for rows in deleted.values())
 
     def avro(self, location):
         reader = fastavro.reader(io.BytesIO(self.storage.read(location)))
@@ -301,7 +303,8 @@ class Check:
             bound = decode_bound(kind, upper)
             self.expect(bound >= max(values), f"{where}: upper bound {bound!r} < {max(values)!r}")
 
-    def check_position_deletes(self, entry, data, deleted):
+    def check_position_deletes(self, entry, data, deleted, vectors):
+        """Where a data file has a vector, position deletes say nothing of it any more."""
         where, parquet = self.open_parquet(entry)
         if parquet is None:
             return
@@ -331,7 +334,7 @@ class Check:
             self.equal(f"{where}: spec and partition",
                        (entry["spec_id"], same_nans(entry["data_file"]["partition"])),
                        (target["spec_id"], same_nans(target["data_file"]["partition"])))
-            if target["sequence_number"] <= entry["sequence_number"]:
+            if target["sequence_number"] <= entry["sequence_number"] and path not in vectors:
                 deleted.setdefault(path, set()).add(pos)
 
     def check_summary(self, snapshot, data, deletes):
