@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "iceberg/default_json.h"
+
 /* --- attnums --------------------------------------------------------------------------------- */
 
 Str
@@ -131,6 +133,8 @@ fit_members(Fitting *fit, const Type *lake, const Type *source)
             return false;
         member->id = known->id;
         member->required = known->required;
+        member->initial_default = known->initial_default;
+        member->write_default = known->write_default;
     }
     return true;
 }
@@ -161,6 +165,29 @@ copy_table(const TableSchema *source, Arena **out_arena)
     return copy;
 }
 
+/* An initial default never changes: files without the field are read by it for good. */
+static void
+copy_defaults(const Fitting *fit, const Field *from, Field *to)
+{
+    if (from->initial_default.ptr != NULL)
+        to->initial_default = arena_str(fit->arena, from->initial_default);
+    if (from->write_default.ptr != NULL)
+        to->write_default = arena_str(fit->arena, from->write_default);
+}
+
+/* Old rows have one value that needs no copy to be read. Spec, "Default Values". */
+static bool
+fill(const Fitting *fit, const TableMetadata *metadata, SchemaColumn *column)
+{
+    Field *field = &column->field;
+
+    if (metadata->format_version < 3 || column->filled_with.ptr == NULL)
+        return false;
+    field->initial_default = default_from_text(fit->arena, field->type, column->filled_with);
+    field->write_default = field->initial_default;
+    return field->initial_default.ptr != NULL;
+}
+
 static bool
 fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, SchemaColumn *column,
            Error *err)
@@ -170,9 +197,11 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
 
     if (known != NULL && fit_type(fit, known->type, column->field.type)) {
         column->field.id = known->id;
+        copy_defaults(fit, known, &column->field);
         return true;
     }
-    if (known == NULL && column->filled && !want->fresh && !want->defaults_are_null)
+    if (known == NULL && column->filled && !want->fresh && !fill(fit, metadata, column) &&
+        !want->defaults_are_null)
         return FAIL(err, ERR_COPY, "column %.*s was added with a default that old rows have, too",
                     STR_ARG(column->field.name));
     if (known != NULL && !want->fresh) {
@@ -259,6 +288,8 @@ same_schema(const IcebergSchema *a, const IcebergSchema *b)
     for (int i = 0; i < a->field_count && same; i++)
         same = a->fields[i].id == b->fields[i].id && str_eq(a->fields[i].name, b->fields[i].name) &&
                a->fields[i].required == b->fields[i].required && same_doc(a, b, i) &&
+               str_eq(a->fields[i].initial_default, b->fields[i].initial_default) &&
+               str_eq(a->fields[i].write_default, b->fields[i].write_default) &&
                same_type(a->fields[i].type, b->fields[i].type);
     return same;
 }
@@ -300,10 +331,7 @@ lake_column(Arena *arena, const TableMetadata *metadata, int field)
 {
     const IcebergSchema *lake = metadata_current_schema(metadata);
     SchemaColumn column = {
-        .field = {.name = arena_str(arena, lake->fields[field].name),
-                  .id = lake->fields[field].id,
-                  .required = lake->fields[field].required,
-                  .type = type_copy(arena, lake->fields[field].type)},
+        .field = field_copy(arena, &lake->fields[field]),
         .attnum = find_pair(metadata, lake->fields[field].id, true),
         .pg_type = arena_strdup(
             arena, lake->docs == NULL || lake->docs[field] == NULL ? "" : lake->docs[field]),

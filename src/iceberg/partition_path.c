@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "iceberg/transform.h"
+#include "iceberg/value_text.h"
 
 enum { VALUE_BYTES_MAX = 100, PATH_BYTES_MAX = 400 };
 
@@ -19,47 +20,10 @@ load_int(Str value)
     return value.len == 4 ? (int32_t) load_le32(value.ptr) : (int64_t) load_le64(value.ptr);
 }
 
-static void
-put_date(Buf *out, int64_t days)
-{
-    /* the calendar of transform.c: years begin on 1 March */
-    int64_t shifted = days + 719468;
-    int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
-    int64_t day = shifted - era * 146097;
-    int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
-    int64_t of_year = day - (365 * year + year / 4 - year / 100);
-    int64_t month = (5 * of_year + 2) / 153;
-
-    buf_printf(out, "%04" PRId64 "-%02d-%02d", era * 400 + year + (month >= 10),
-               (int) (month < 10 ? month + 3 : month - 9),
-               (int) (of_year - (153 * month + 2) / 5 + 1));
-}
-
 static int64_t
 floor_div(int64_t value, int64_t by)
 {
     return value / by - (value % by < 0);
-}
-
-static void
-put_clock(Buf *out, int64_t us)
-{
-    int seconds = (int) (us / 1000000);
-
-    buf_printf(out, "%02d:%02d:%02d", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if (us % 1000000 != 0)
-        buf_printf(out, ".%06d", (int) (us % 1000000));
-}
-
-static void
-put_instant(Buf *out, int64_t us, const char *zone)
-{
-    int64_t days = floor_div(us, INT64_C(86400000000));
-
-    put_date(out, days);
-    buf_byte(out, 'T');
-    put_clock(out, us - days * INT64_C(86400000000));
-    buf_cstr(out, zone);
 }
 
 static void
@@ -70,35 +34,13 @@ put_hex(Buf *out, Str bytes)
 }
 
 static void
-put_uuid(Buf *out, Str bytes)
-{
-    for (size_t i = 0; i < bytes.len; i++)
-        buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-                   (uint8_t) bytes.ptr[i]);
-}
-
-static void
 put_decimal(Buf *out, Str bytes, int scale)
 {
     unsigned __int128 value = (uint8_t) bytes.ptr[0] & 0x80 ? ~(unsigned __int128) 0 : 0;
-    char digits[48];
-    int at = sizeof digits;
-    bool negative;
 
     for (size_t i = 0; i < bytes.len; i++)
         value = value << 8 | (uint8_t) bytes.ptr[i];
-    negative = value >> 127 != 0;
-    if (negative)
-        value = ~value + 1;
-    for (int i = 0; value != 0 || i <= scale; i++) {
-        if (i == scale && scale > 0)
-            digits[--at] = '.';
-        digits[--at] = (char) ('0' + (int) (value % 10));
-        value /= 10;
-    }
-    if (negative)
-        digits[--at] = '-';
-    buf_append(out, digits + at, sizeof digits - (size_t) at);
+    text_put_decimal(out, (__int128) value, scale);
 }
 
 static void
@@ -124,16 +66,16 @@ put_value(Buf *out, const ResultType *type, Str value)
         buf_cstr(out, value.ptr[0] != 0 ? "true" : "false");
         break;
     case RESULT_DATE:
-        put_date(out, load_int(value));
+        text_put_date(out, load_int(value));
         break;
     case RESULT_TIME:
-        put_clock(out, load_int(value));
+        text_put_time(out, load_int(value));
         break;
     case RESULT_TIMESTAMP:
-        put_instant(out, load_int(value), "");
+        text_put_instant(out, load_int(value), "");
         break;
     case RESULT_TIMESTAMPTZ:
-        put_instant(out, load_int(value), "Z");
+        text_put_instant(out, load_int(value), "Z");
         break;
     case RESULT_FLOAT:
     case RESULT_DOUBLE:
@@ -146,7 +88,7 @@ put_value(Buf *out, const ResultType *type, Str value)
         buf_str(out, value);
         break;
     case RESULT_UUID:
-        put_uuid(out, value);
+        text_put_uuid(out, value);
         break;
     case RESULT_FIXED:
     case RESULT_BINARY:
@@ -174,7 +116,7 @@ put_ordinal(Buf *out, Transform transform, const ResultType *type, Str value)
         buf_printf(out, "%04" PRId64 "-%02d", 1970 + floor_div(n, 12),
                    (int) (n - 12 * floor_div(n, 12)) + 1);
     } else if (transform.kind == TRANSFORM_HOUR) {
-        put_date(out, floor_div(n, 24));
+        text_put_date(out, floor_div(n, 24));
         buf_printf(out, "-%02d", (int) (n - 24 * floor_div(n, 24)));
     } else {
         put_value(out, type, value);

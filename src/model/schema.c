@@ -83,6 +83,8 @@ schema_copy_column(Arena *arena, const SchemaColumn *column)
 
     copy.field = field_copy(arena, &column->field);
     copy.pg_type = column->pg_type == NULL ? NULL : arena_strdup(arena, column->pg_type);
+    if (column->filled_with.ptr != NULL)
+        copy.filled_with = arena_str(arena, column->filled_with);
     return copy;
 }
 

@@ -29,6 +29,8 @@ typedef struct SchemaColumn {
     const char *pg_type; /* as format_type prints it; becomes the column's doc */
     bool not_null;
     bool filled; /* rows from before it was seen have values: atthasmissing, or it is generated */
+    Str filled_with; /* with filled: the one value of them all, as Postgres' text; STR_NULL: they
+                        have different ones, or it is not known */
 } SchemaColumn;
 
 typedef struct TableSchema TableSchema;

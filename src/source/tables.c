@@ -448,6 +448,25 @@ check_casts(const Load *load, SourceTable *table, const TableRule *rule, const T
                 rule->casts[i].place, STR_ARG(rule->casts[i].column));
 }
 
+/* pg_attribute.attmissingval is an array of one element, and of whatever type: {5}, {"a b"}. There
+ * is no way to subscript it. src/backend/utils/adt/arrayfuncs.c, array_out(). */
+static Str
+only_element(Arena *arena, Str array)
+{
+    AUTO_BUF Buf text = {0};
+    bool quoted = array.len >= 4 && array.ptr[1] == '"';
+
+    if (array.len < 3 || array.ptr[0] != '{' || array.ptr[array.len - 1] != '}')
+        return STR_NULL;
+    if (!quoted)
+        return arena_str(arena, (Str){.ptr = array.ptr + 1, .len = array.len - 2});
+    for (size_t i = 2; i < array.len - 2; i++) {
+        i += array.ptr[i] == '\\';
+        buf_byte(&text, (uint8_t) array.ptr[i]);
+    }
+    return arena_str(arena, buf_view(&text));
+}
+
 static SchemaColumn
 build_column(const Load *load, int row, SourceTable *table, const CastRule *cast, Arena *arena,
              bool *out_as_text)
@@ -477,6 +496,7 @@ build_column(const Load *load, int row, SourceTable *table, const CastRule *cast
         .pg_type = arena_str(arena, pg_value(c, row, COL_TYPE_NAME)).ptr,
         .not_null = pg_value_bool(c, row, COL_NOT_NULL),
         .filled = pg_value_bool(c, row, COL_FILLED) || is_generated(c, row),
+        .filled_with = only_element(arena, pg_value(c, row, COL_MISSING_VALUE)),
     };
 }
 

@@ -59,17 +59,21 @@ enum {
     COL_TYPE_NAME,
     COL_FILLED,
     COL_XMIN,
+    COL_MISSING_VALUE,
 };
 
 /* A partitioned table has no rows that could miss a value (heap.c, StoreAttrMissingVal): its
  * partitions say so. */
 #define COLUMNS_SQL                                                                                \
     "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attndims,"   \
-    " a.attgenerated, format_type(a.atttypid, a.atttypmod), a.atthasmissing"                       \
-    " OR (a.attrelid, a.attname) IN (SELECT pg_partition_root(p.oid)::oid, f.attname"              \
-    "   FROM pg_class p JOIN pg_attribute f ON f.attrelid = p.oid"                                 \
-    "   WHERE p.relispartition AND f.atthasmissing), a.xmin"                                       \
-    " FROM pg_attribute a WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0"                     \
+    " a.attgenerated, format_type(a.atttypid, a.atttypmod),"                                       \
+    " a.atthasmissing OR m.root IS NOT NULL, a.xmin, coalesce(a.attmissingval::text, m.value)"     \
+    " FROM pg_attribute a LEFT JOIN (SELECT pg_partition_root(p.oid)::oid AS root, f.attname,"     \
+    "   CASE WHEN count(DISTINCT f.attmissingval::text) = 1 THEN min(f.attmissingval::text) END"   \
+    "     AS value FROM pg_class p JOIN pg_attribute f ON f.attrelid = p.oid"                      \
+    "   WHERE p.relispartition AND f.atthasmissing GROUP BY 1, 2) m"                               \
+    "   ON m.root = a.attrelid AND m.attname = a.attname"                                          \
+    " WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0"                                         \
     " AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"
 
 enum { KEY_REL, KEY_INDEX, KEY_PRIMARY, KEY_IDENTITY, KEY_IMMEDIATE, KEY_COLUMN };

@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "batch/fold.h"
+#include "iceberg/default.h"
 #include "iceberg/spec.h"
 #include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
@@ -222,6 +223,7 @@ index_data_file(IcebergTable *table, const DataFile *file, Error *err)
     }
     reader.columns = columns;
     reader.view = ARENA_ARRAY(arena, Column, (size_t) schema->column_count);
+    TRY(default_expressions(arena, fields, count, &scan.defaults, err));
     TRY(iceberg_local_file(table, arena, file->path, &scan.path, err));
     TRY(index_build_begin(table->index, file->path, &reader.build, err));
 

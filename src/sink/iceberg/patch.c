@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "iceberg/default.h"
 #include "sink/iceberg/sink.h"
 
 enum { PATCHED_BYTES_MAX = 12 << 20, FASTER = 8 };
@@ -161,6 +162,7 @@ patch_from_file(PatchedRows *patched, const PatchPlace *places, size_t count, si
     }
     TRY(iceberg_local_file(table, arena, index_file_name(table->index, places[0].file), &pick.path,
                            err));
+    TRY(default_expressions(arena, fields, pick.field_count, &pick.defaults, err));
 
     Column *values = ARENA_ARRAY(arena, Column, (size_t) pick.field_count);
 

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "avro/json_node.h"
 #include "base/log.h"
 #include "sink/iceberg/sink.h"
 
@@ -36,6 +37,26 @@ carry_numerics(IcebergTable *table, const TableSchema *from, const TableSchema *
             column->field.type->kind == TYPE_STRING && strcmp(column->pg_type, "numeric") == 0;
     }
     free(old);
+}
+
+/* Rows of files that lack a bare numeric column show its default. */
+static bool
+track_defaults(IcebergTable *table, Error *err)
+{
+    const TableSchema *schema = table->base.schema;
+
+    for (int i = 0; i < schema->column_count; i++) {
+        AUTO_NODE JsonNode *value = NULL;
+        Str json = schema->columns[i].field.initial_default;
+        Str text;
+
+        if (!table->numerics[i].tracked || json.ptr == NULL)
+            continue;
+        TRY(node_parse(json, &value, err));
+        if (node_to_str(value, &text))
+            iceberg_widen_numeric(&table->numerics[i], text);
+    }
+    return true;
 }
 
 static void
@@ -122,6 +143,7 @@ change(IcebergTable *table, const FitWant *want, Error *err)
     }
     use(table, fit.schema, want->source);
     schema_unref(fit.schema);
+    TRY(track_defaults(table, err));
     return iceberg_follow_spec(table, true, err);
 }
 

@@ -206,6 +206,8 @@ const char *iceberg_data_key_in(IcebergTable *table, Arena *arena, const char *f
 DataFile iceberg_copy_file(Arena *arena, const DataFile *file);
 const Field *iceberg_table_fields(const IcebergTable *table, Arena *arena);
 void iceberg_track_numerics(IcebergTable *table, const Batch *batch);
+/* What one value of a bare numeric column adds. */
+void iceberg_widen_numeric(NumericWidth *width, Str text);
 /* The columns of a position delete file: file_path and pos with their reserved ids. */
 extern const Field position_delete_fields[2];
 

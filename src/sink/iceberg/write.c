@@ -227,8 +227,8 @@ iceberg_table_fields(const IcebergTable *table, Arena *arena)
 
 /* --- bare numeric columns -------------------------------------------------------------------- */
 
-static void
-widen(NumericWidth *width, Str text)
+void
+iceberg_widen_numeric(NumericWidth *width, Str text)
 {
     size_t start = text.len > 0 && text.ptr[0] == '-' ? 1 : 0;
     size_t dot = start;
@@ -258,7 +258,7 @@ iceberg_track_numerics(IcebergTable *table, const Batch *batch)
         for (size_t row = 0; row < batch->rows; row++)
             if (!column_is_null(&batch->columns[c], row) &&
                 (batch->dead.len == 0 || !BUF_AT(&batch->dead, uint8_t, row)))
-                widen(&table->numerics[c], column_bytes(&batch->columns[c], row));
+                iceberg_widen_numeric(&table->numerics[c], column_bytes(&batch->columns[c], row));
     }
 }
 

@@ -50,8 +50,9 @@ def check_row_ids(check, snapshot, manifests, entries):
         for entry in entries[manifest["manifest_path"]]:
             file = entry["data_file"]
             if file["content"] != DATA:
-                check.equal(f"{where}: first_row_id of a delete file", file["first_row_id"], None)
-            elif entry["status"] != DELETED and file["first_row_id"] is None:
+                check.equal(f"{where}: first_row_id of a delete file",
+                            file.get("first_row_id"), None)
+            elif entry["status"] != DELETED and file.get("first_row_id") is None:
                 file["first_row_id"] = running
                 running += file["record_count"]
     files = sorted((e["data_file"]["first_row_id"], e["data_file"]["record_count"])
