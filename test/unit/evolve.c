@@ -143,6 +143,81 @@ defaults_of_old_rows_need_a_copy(void **state)
     schema_unref(next);
 }
 
+/* Fit and take it; the field's defaults, or "none". */
+static const char *
+defaults_after(Arena *arena, TableMetadata **lake, const TableSchema *source, const char *name)
+{
+    SchemaFit fit = {0};
+    Error err = {0};
+    const Field *field = NULL;
+
+    OK(iceberg_fit_schema(arena, *lake, &(FitWant){.source = source}, &fit, &err));
+    if (fit.next != NULL)
+        *lake = metadata_set_schema(arena, *lake, &fit);
+
+    int column = schema_find_column(fit.schema, str_of(name));
+
+    /* what rows are read by, and what the table's metadata says */
+    field =
+        iceberg_schema_find(metadata_current_schema(*lake), fit.schema->columns[column].field.id);
+    assert_true(str_eq(field->initial_default, fit.schema->columns[column].field.initial_default));
+    schema_unref(fit.schema);
+    if (field->initial_default.ptr == NULL)
+        return "none";
+    return arena_printf(arena, "%.*s %.*s", STR_ARG(field->initial_default),
+                        STR_ARG(field->write_default));
+}
+
+/* Spec, "Default Values": an initial default is set when the field is added and never changes. */
+static void
+version_3_says_the_default_of_old_rows(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape("1:id:int4*");
+    TableSchema *next = shape("1:id:int4* 2:a:int4 3:b:text");
+    TableSchema *later = shape("1:id:int4* 2:c:int8 3:b:text 4:d:int4");
+    TableMetadata *lake = metadata_upgrade(arena, lake_of(arena, first));
+
+    (void) state;
+    next->columns[1].filled = true;
+    next->columns[1].filled_with = STR("7");
+    assert_string_equal(defaults_after(arena, &lake, next, "a"), "7 7");
+    assert_string_equal(defaults_after(arena, &lake, next, "b"), "none");
+    /* renamed, widened, and its default in the source another one by now */
+    later->columns[1].filled = true;
+    later->columns[1].filled_with = STR("8");
+    assert_string_equal(defaults_after(arena, &lake, later, "c"), "7 7");
+    assert_string_equal(defaults_after(arena, &lake, later, "d"), "none");
+    assert_int_equal(lake->schema_count, 3);
+    schema_unref(first);
+    schema_unref(next);
+    schema_unref(later);
+}
+
+static void
+a_default_that_cannot_be_said_needs_a_copy(void **state)
+{
+    static const Str texts[] = {{0}, {"NaN", 3}};
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape("1:id:int4*");
+    TableSchema *next = shape("1:id:int4* 2:a:dec8");
+    TableMetadata *lake = metadata_upgrade(arena, lake_of(arena, first));
+    SchemaFit fit = {0};
+    Error err = {0};
+
+    (void) state;
+    next->columns[1].filled = true;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        next->columns[1].filled_with = texts[i];
+        FAILS(iceberg_fit_schema(arena, lake, &(FitWant){.source = next}, &fit, &err), ERR_COPY);
+    }
+    OK(iceberg_fit_schema(arena, lake, &(FitWant){.source = next, .fresh = true}, &fit, &err));
+    assert_null(fit.next->fields[1].initial_default.ptr);
+    schema_unref(fit.schema);
+    schema_unref(first);
+    schema_unref(next);
+}
+
 /* A schema that the table had before is used again, with its id (Java: reuseOrCreateNewSchemaId).
  */
 static void
@@ -198,6 +273,8 @@ main(void)
         cmocka_unit_test(only_promotions_keep_a_field),
         cmocka_unit_test(a_fresh_copy_gives_new_fields),
         cmocka_unit_test(defaults_of_old_rows_need_a_copy),
+        cmocka_unit_test(version_3_says_the_default_of_old_rows),
+        cmocka_unit_test(a_default_that_cannot_be_said_needs_a_copy),
         cmocka_unit_test(an_old_schema_is_used_again),
         cmocka_unit_test(the_lake_tells_its_shape),
     };
