@@ -311,6 +311,20 @@ new_manifest_file(Arena *arena, const ManifestHeader *header)
     return file;
 }
 
+/* The bounds are views of the entries until now. */
+static void
+own_summaries(Arena *arena, ManifestFile *file)
+{
+    for (size_t i = 0; i < file->partition_count; i++) {
+        FieldSummary *summary = &file->partitions[i];
+
+        if (summary->lower.ptr == NULL)
+            continue;
+        summary->lower = arena_str(arena, summary->lower);
+        summary->upper = arena_str(arena, summary->upper);
+    }
+}
+
 void
 manifest_write(Arena *arena, const ManifestHeader *header, const ManifestEntry *entries,
                size_t count, Buf *out, ManifestFile *out_file)
@@ -345,6 +359,7 @@ manifest_write(Arena *arena, const ManifestHeader *header, const ManifestEntry *
         count_entry(&file, header, &entries[i]);
     }
     ocf_finish(&ocf);
+    own_summaries(arena, &file);
     file.length = (int64_t) (out->len - start);
     *out_file = file;
 }

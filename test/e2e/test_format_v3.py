@@ -42,6 +42,14 @@ def formats(table):
     return sorted({file["file_format"] for file in live_deletes(table)})
 
 
+def write_metadata(walberg, lake, table, metadata):
+    """The next version of a table, as another writer would."""
+    folder = f"{walberg.storage.uri}/{table.folder}/metadata"
+    version = lake.hint(table) + 1
+    walberg.storage.write(f"{folder}/v{version}.metadata.json", json.dumps(metadata).encode())
+    walberg.storage.write(f"{folder}/version-hint.text", str(version).encode())
+
+
 # --- the way from version 2 ------------------------------------------------------------------
 
 
@@ -87,11 +95,7 @@ def test_table_that_another_engine_raised(database, walberg, lake):
     database.execute("delete from t where id = 5")
     walberg.once()
     table = lake.table("t")
-    metadata = {**table.metadata, "format-version": 3, "next-row-id": 0}
-    folder = f"{walberg.storage.uri}/{table.folder}/metadata"
-    version = lake.hint(table) + 1
-    walberg.storage.write(f"{folder}/v{version}.metadata.json", json.dumps(metadata).encode())
-    walberg.storage.write(f"{folder}/version-hint.text", str(version).encode())
+    write_metadata(walberg, lake, table, {**table.metadata, "format-version": 3, "next-row-id": 0})
 
     database.execute("delete from t where id = 6", "insert into t values (11, 11, 'x')")
     walberg.once()
@@ -140,6 +144,78 @@ def test_lost_state_folder(database, v3, lake):
     database.execute("update t set b = 'again' where id % 3 = 0", "delete from t where id = 4")
     v3.once()
     assert compare(database, lake, ["t"]) == 9
+
+
+def delete_manifests(table):
+    return {m["manifest_path"]: m["added_files_count"] + m["existing_files_count"]
+            for m in manifests(table) if m["content"] == 1}
+
+
+def test_a_commit_pays_for_what_it_touches(database, v3, lake):
+    """Of many vectors, those of other files are neither written nor listed again."""
+    v3.settings["tables.*.*.partition"] = "['truncate[2](id)']"
+    database.execute(TABLE, "insert into t select n, n, '' from generate_series(0, 1199) n")
+    v3.once()
+    database.execute("delete from t where id % 2 = 0")
+    v3.once()
+    assert compare(database, lake, ["t"], readers=["pyiceberg", "java"]) == 600
+    before = delete_manifests(lake.table("t"))
+    assert sum(before.values()) == 600
+    assert len(before) == 2 and max(before.values()) <= 500
+    assert len({file["file_path"] for file in live_deletes(lake.table("t"))}) == 1
+
+    database.execute("update t set b = 'x' where id = 1199")
+    v3.once()
+    after = delete_manifests(lake.table("t"))
+    assert len(before.keys() & after.keys()) == 1, "the other manifest stays"
+    assert lake.table("t").summary["added-dvs"] == lake.table("t").summary["removed-dvs"] == "1"
+    assert compare(database, lake, ["t"], readers=["pyiceberg", "java"]) == 600
+
+
+def test_small_delete_manifests_are_gathered(database, v3, lake):
+    """Each commit leaves one; there are never more than a few."""
+    database.execute(TABLE)
+    v3.once()
+    v3.start(commit__interval="100ms").wait_streaming()
+    for number in range(20):
+        database.execute(f"insert into t values ({number}, 0, ''), ({number + 100}, 0, '')")
+        v3.wait_caught_up()
+        database.execute(f"delete from t where id = {number}")
+        v3.wait_caught_up()
+    assert v3.stop() == 0
+    assert compare(database, lake, ["t"]) == 20
+    found = delete_manifests(lake.table("t"))
+    assert sum(found.values()) == 20
+    assert len(found) <= 8
+
+
+def test_another_writer_takes_row_ids(database, v3, lake):
+    """A contested commit is built again on top: sequence number and row ids are those of then."""
+    database.execute(TABLE, ROWS)
+    v3.start().wait_streaming()
+    database.execute("delete from t where id = 1")
+    v3.wait_caught_up()
+    table = lake.table("t")
+    metadata = json.loads(json.dumps(table.metadata))
+    snapshot = {**table.snapshot, "snapshot-id": 4711, "parent-snapshot-id":
+                table.snapshot["snapshot-id"], "first-row-id": metadata["next-row-id"],
+                "sequence-number": metadata["last-sequence-number"] + 1, "added-rows": 1000,
+                "timestamp-ms": metadata["last-updated-ms"] + 1, "summary": {
+                    key: value for key, value in table.summary.items()
+                    if key == "operation" or key.startswith("total-")}}
+    metadata["snapshots"].append(snapshot)
+    metadata["snapshot-log"].append({"snapshot-id": 4711, "timestamp-ms": snapshot["timestamp-ms"]})
+    metadata.update({"current-snapshot-id": 4711, "next-row-id": metadata["next-row-id"] + 1000,
+                     "last-sequence-number": snapshot["sequence-number"],
+                     "last-updated-ms": snapshot["timestamp-ms"],
+                     "refs": {"main": {"snapshot-id": 4711, "type": "branch"}}})
+    write_metadata(v3, lake, table, metadata)
+    database.execute("delete from t where id in (2, 3)", "insert into t values (11, 11, 'x')")
+    v3.wait_caught_up()
+    assert v3.stop() == 0
+    assert "another writer committed" in v3.log()
+    assert compare(database, lake, ["t"]) == 8
+    assert lake.table("t").snapshot["first-row-id"] == metadata["next-row-id"]
 
 
 # --- defaults --------------------------------------------------------------------------------
