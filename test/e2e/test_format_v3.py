@@ -5,6 +5,7 @@ each commit writes is held against the specs by lib/iceberg_check_v3.py.
 """
 import io
 import json
+import time
 
 import fastavro
 import pytest
@@ -216,6 +217,39 @@ def test_another_writer_takes_row_ids(database, v3, lake):
     assert "another writer committed" in v3.log()
     assert compare(database, lake, ["t"]) == 8
     assert lake.table("t").snapshot["first-row-id"] == metadata["next-row-id"]
+
+
+def row_ids(table):
+    """{data file: row id of its first row}, inherited where it is null."""
+    found = {}
+    for manifest in manifests(table):
+        running = manifest["first_row_id"]
+        entries = fastavro.reader(io.BytesIO(table.storage.read(manifest["manifest_path"])))
+        for file in [e["data_file"] for e in entries if e["status"] != 2 and not manifest["content"]]:
+            first = file.get("first_row_id")
+            found[file["file_path"]] = running if first is None else first
+            running += file["record_count"] if first is None else 0
+    return found
+
+
+def test_merged_manifests_keep_row_ids(database, v3, lake):
+    """At a hundred manifests they are merged: entries carry the ids that they had."""
+    database.execute(TABLE, ROWS)
+    v3.start(commit__interval="100ms").wait_streaming()
+    seen = {}
+    for number in range(130):
+        database.execute(f"insert into t values ({number + 100}, 0, '')")
+        time.sleep(0.15)
+        if number % 30 == 0:
+            seen.update(row_ids(lake.table("t")))
+    v3.wait_caught_up()
+    assert v3.stop() == 0
+    table = lake.table("t")
+    assert len(manifests(table)) < len(row_ids(table)), "none was merged"
+    assert any(int(s["summary"]["manifests-replaced"]) > 0 for s in table.metadata["snapshots"])
+    assert len(seen) > 50
+    assert {path: first for path, first in row_ids(table).items() if path in seen} == seen
+    assert compare(database, lake, ["t"]) == 140
 
 
 # --- defaults --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import StaticTable
 
-from lib.env import since, wait_for
+from lib.env import FORMAT_VERSION, since, wait_for
 from lib.oracle import compare
 
 TABLE = ("create table t (id int primary key, v int)",
@@ -330,6 +330,8 @@ def test_what_is_done_to_one_partition_is_not_sent(database, walberg, lake):
 
 def pyiceberg_table(walberg, lake, name="t"):
     """A catalog of PyIceberg that holds the table as it is now."""
+    if FORMAT_VERSION > 2:
+        pytest.skip("PyIceberg writes no version 3")
     catalog = InMemoryCatalog("foreign", warehouse=f"file://{warehouse(walberg)}")
     catalog.create_namespace("public")
     return catalog.register_table(f"public.{name}", lake.table(name).uri)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -139,6 +140,7 @@ static bool
 read_vector(Deletes *into, const DataFile *file, const char *path, Error *err)
 {
     AUTO_BUF Buf blob = {0};
+    struct stat found = {0};
     int fd;
 
     if (file->content_offset < 0 || file->content_bytes < 0 ||
@@ -150,9 +152,11 @@ read_vector(Deletes *into, const DataFile *file, const char *path, Error *err)
     if (fd < 0)
         return FAIL(err, ERR_TRANSIENT, "cannot open %s: %m", path);
 
-    ssize_t got = pread(fd, buf_push(&blob, (size_t) file->content_bytes),
-                        (size_t) file->content_bytes, file->content_offset);
+    ssize_t got = -1;
 
+    if (fstat(fd, &found) == 0 && found.st_size >= file->content_offset + file->content_bytes)
+        got = pread(fd, buf_push(&blob, (size_t) file->content_bytes), (size_t) file->content_bytes,
+                    file->content_offset);
     close(fd);
     if (got != file->content_bytes)
         return FAIL(err, ERR_INPUT, "deletion vector at %" PRId64 ": the file is cut short",
