@@ -1,6 +1,6 @@
 /* Defaults as JSON. The values of `spec_values` are those of the Iceberg spec's table "JSON
  * single-value serialization"; readers that are not ours take all kinds in
- * test/e2e/test_format_v3.py. */
+ * test/e2e/test_write_v3.py. */
 #include "testing.h"
 
 #include "iceberg/default_json.h"

@@ -3,8 +3,8 @@ the Iceberg and Puffin specs. Vectors are read with pyroaring. Part of iceberg_c
 
 * every snapshot of version 3 takes its row ids behind those before, and next-row-id is above all,
 * data manifests have a first_row_id, delete manifests none; resolved row ids never overlap,
-* a data file has at most one deletion vector; blob, footer and manifest entry say the same; its rows
-  exist; its spec and partition are the data file's,
+* a data file has at most one deletion vector; blob, footer and manifest entry say the same; its
+  rows exist; its spec and partition are the data file's,
 * all vectors that a commit adds are in one Puffin file, and it adds no position delete files,
 * the summary counts what the commit added and removed.
 """

@@ -57,7 +57,7 @@ def write_metadata(walberg, lake, table, metadata):
 @pytest.mark.parametrize("partition", ["[]", "['truncate[2](b)', 'bucket[3](id)']"],
                          ids=["whole", "partitioned"])
 def test_table_of_version_2_is_raised(partition, database, walberg, lake):
-    """Position delete files are read until a commit turns them into vectors; row ids come to all."""
+    """Position deletes are read until a commit turns them into vectors; row ids come to all."""
     walberg.settings["tables.*.*.partition"] = partition
     walberg.settings["sink.iceberg.format_version"] = 2
     database.execute(TABLE, ROWS)
@@ -65,7 +65,8 @@ def test_table_of_version_2_is_raised(partition, database, walberg, lake):
     database.execute("update t set a = -a where id < 4", "delete from t where id = 5")
     walberg.once()
     assert compare(database, lake, ["t"]) == 9
-    assert (lake.table("t").metadata["format-version"], formats(lake.table("t"))) == (2, ["PARQUET"])
+    table = lake.table("t")
+    assert (table.metadata["format-version"], formats(table)) == (2, ["PARQUET"])
 
     walberg.settings.update(V3)
     database.execute("insert into t values (20, 20, 'new')")  # nothing is deleted
@@ -89,7 +90,7 @@ def test_table_of_version_2_is_raised(partition, database, walberg, lake):
 
 
 def test_table_that_another_engine_raised(database, walberg, lake):
-    """As ALTER TABLE ... SET TBLPROPERTIES does: metadata only. The setting 2 asks for no way back."""
+    """As SET TBLPROPERTIES of Spark does: metadata only. The setting 2 asks for no way back."""
     walberg.settings["sink.iceberg.format_version"] = 2
     database.execute(TABLE, ROWS)
     walberg.once()
@@ -225,7 +226,8 @@ def row_ids(table):
     for manifest in manifests(table):
         running = manifest["first_row_id"]
         entries = fastavro.reader(io.BytesIO(table.storage.read(manifest["manifest_path"])))
-        for file in [e["data_file"] for e in entries if e["status"] != 2 and not manifest["content"]]:
+        live = [e["data_file"] for e in entries if e["status"] != 2 and not manifest["content"]]
+        for file in live:
             first = file.get("first_row_id")
             found[file["file_path"]] = running if first is None else first
             running += file["record_count"] if first is None else 0
@@ -314,6 +316,7 @@ def test_defaults_need_no_copy(database, v3, lake):
     assert compare(database, lake, ["t"]) == 12
     assert lake.table("t").field("renamed")["initial-default"] == 7
     assert copies(v3) == before
+    assert v3.call("verify", *v3.positional()).returncode == 0, "our own reading"
 
 
 COPIED = {
