@@ -24,12 +24,18 @@ put_text(Buf *sql, Str text, bool time)
     duck_quote_literal(sql, text);
 }
 
+static bool
+is_hex_digit(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
 /* Pairs of hexadecimal digits. */
 static bool
 is_hex(Str text)
 {
     for (size_t i = 0; i < text.len; i++)
-        if (memchr("0123456789abcdefABCDEF", text.ptr[i], 22) == NULL)
+        if (!is_hex_digit(text.ptr[i]))
             return false;
     return text.len % 2 == 0;
 }

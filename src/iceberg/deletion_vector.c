@@ -261,6 +261,8 @@ add_bitmap(roaring_bitmap_t *rows, uint32_t key, Str bytes, Error *err)
 static bool
 read_vector(Str vector, roaring_bitmap_t *rows, Error *err)
 {
+    assert(vector.ptr != NULL && vector.len >= COUNT_BYTES); /* by BLOB_BYTES_MIN */
+
     uint64_t count = load_le64(vector.ptr);
     Str rest = {.ptr = vector.ptr + COUNT_BYTES, .len = vector.len - COUNT_BYTES};
     int64_t last = -1;

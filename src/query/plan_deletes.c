@@ -326,7 +326,7 @@ deletes_cache_load(DeletesCache *cache, const DeletesLoad *load, const DataFile 
     }
     if (missing_count == 0)
         return true;
-    qsort(missing, missing_count, sizeof missing[0], compare_files);
+    qsort(missing, missing_count, sizeof(DataFile *), compare_files);
 
     bool loaded = load_missing(cache, load, missing, missing_count, err);
 

@@ -13,14 +13,16 @@
 #include "iceberg/deletion_vector.h"
 #include "iceberg/puffin.h"
 
+/* Pairs of digits, with blanks between some. */
 static void
 unhex(const char *hex, Buf *out)
 {
     buf_reset(out);
-    for (; hex[0] != '\0'; hex += 2) {
+    for (; hex[0] != '\0'; hex += hex[0] == ' ' ? 1 : 2) {
         char digits[3] = {hex[0], hex[1], '\0'};
 
-        buf_byte(out, (uint8_t) strtoul(digits, NULL, 16));
+        if (hex[0] != ' ')
+            buf_byte(out, (uint8_t) strtoul(digits, NULL, 16));
     }
 }
 
@@ -214,6 +216,7 @@ assert_refused(Str bytes, size_t size)
     memcpy(copy + 1, bytes.ptr, size);
     FAILS(deletes_add_vector(deletes, STR("f"), (Str){.ptr = copy + 1, .len = size}, 5, &err),
           ERR_INPUT);
+    assert_null(strstr(err.msg, "the manifest says")); /* it was not read to its end */
     assert_int_equal(deletes_total(deletes), 0);
     free(copy);
 }
@@ -254,137 +257,42 @@ the_count_must_be_the_manifests(void **state)
     assert_int_equal(deletes_total(deletes), 0);
 }
 
+/* What is behind the count of bitmaps: a key and a bitmap. */
+static const char *const damaged[] = {
+    "",                                                       /* only a count */
+    "00000000",                                               /* a key, no bitmap */
+    "00000000 3a300000",                                      /* no number of containers */
+    "00000000 3a300000 ffffffff",                             /* four billion of them */
+    "00000000 39300000 00000000",                             /* another cookie */
+    "00000000 3a300000 01000000 0000 0100",                   /* no offset */
+    "00000000 3a300000 01000000 0000 0100 11000000 01000300", /* a wrong offset */
+    "00000000 3a300000 01000000 0000 0100 10000000 0300",     /* a value lacks */
+    "00000000 3a300000 01000000 0000 0100 10000000 03000300", /* twice the same value */
+    "00000000 3a300000 01000000 0000 0100 10000000 03000100", /* values not in order */
+    /* two containers of one key, and not in order */
+    "00000000 3a300000 02000000 0000 0000 0000 0000 18000000 1a000000 0100 0200",
+    "00000000 3a300000 02000000 0100 0000 0000 0000 18000000 1a000000 0100 0200",
+    "00000000 3b300000 01 0000 0100",                        /* no number of runs */
+    "00000000 3b300000 01 0000 0100 0000",                   /* no runs, but rows */
+    "00000000 3b300000 01 0000 0100 0100 0000",              /* half a run */
+    "00000000 3b300000 01 0000 0200 0100 00000100",          /* a wrong cardinality */
+    "00000000 3b300000 01 0000 0100 0100 ffff0100",          /* beyond the last value */
+    "00000000 3b300000 01 0000 0300 0200 00000100 01000100", /* overlapping runs */
+    "00000000 3b300000 01 0000 0300 0200 05000100 01000100", /* runs not in order */
+    "00000000 3a300000 00000000 00",                         /* a byte too many */
+};
+
 /* Checksum and length are right, what is inside is not. */
 static void
 a_bitmap_is_not_believed(void **state)
 {
-    static const char *const bad[] = {
-        "",         /* only a count */
-        "00000000", /* a key, no bitmap */
-        "00000000"
-        "3a300000", /* no number of containers */
-        "00000000"
-        "3a300000"
-        "ffffffff", /* four billion of them */
-        "00000000"
-        "39300000"
-        "00000000", /* another cookie */
-        "00000000"
-        "3a300000"
-        "01000000"
-        "0000"
-        "0100", /* no offset */
-        "00000000"
-        "3a300000"
-        "01000000"
-        "0000"
-        "0100"
-        "11000000"
-        "01000300", /* its offset */
-        "00000000"
-        "3a300000"
-        "01000000"
-        "0000"
-        "0100"
-        "10000000"
-        "0300", /* a value lacks */
-        "00000000"
-        "3a300000"
-        "01000000"
-        "0000"
-        "0100"
-        "10000000"
-        "03000300", /* twice the same */
-        "00000000"
-        "3a300000"
-        "01000000"
-        "0000"
-        "0100"
-        "10000000"
-        "03000100", /* not in order */
-        /* containers of one key, and not in order */
-        "00000000"
-        "3a300000"
-        "02000000"
-        "0000"
-        "0000"
-        "0000"
-        "0000"
-        "18000000"
-        "1a000000"
-        "0100"
-        "0200",
-        "00000000"
-        "3a300000"
-        "02000000"
-        "0100"
-        "0000"
-        "0000"
-        "0000"
-        "18000000"
-        "1a000000"
-        "0100"
-        "0200",
-        "00000000"
-        "3b300000"
-        "01"
-        "0000"
-        "0100", /* no number of runs */
-        "00000000"
-        "3b300000"
-        "01"
-        "0000"
-        "0100"
-        "0000", /* no runs, but rows */
-        "00000000"
-        "3b300000"
-        "01"
-        "0000"
-        "0100"
-        "0100"
-        "0000", /* half a run */
-        "00000000"
-        "3b300000"
-        "01"
-        "0000"
-        "0200"
-        "0100"
-        "00000100", /* a wrong cardinality */
-        "00000000"
-        "3b300000"
-        "01"
-        "0000"
-        "0100"
-        "0100"
-        "ffff0100", /* beyond the last value */
-        "00000000"
-        "3b300000"
-        "01"
-        "0000"
-        "0300"
-        "0200"
-        "00000100"
-        "01000100", /* overlapping */
-        "00000000"
-        "3b300000"
-        "01"
-        "0000"
-        "0300"
-        "0200"
-        "05000100"
-        "01000100", /* not in order */
-        "00000000"
-        "3a300000"
-        "00000000"
-        "00", /* a byte too many */
-    };
     AUTO_BUF Buf inside = {0};
 
     (void) state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
         AUTO_BUF Buf blob = {0};
 
-        unhex(bad[i], &inside);
+        unhex(damaged[i], &inside);
         buf_append(&blob, "len.\xd1\xd3\x39\x64\1\0\0\0\0\0\0\0", 16);
         buf_str(&blob, buf_view(&inside));
         buf_append(&blob, "crc.", 4);
@@ -411,11 +319,7 @@ bits_and_keys_are_not_believed(void **state)
     assert_non_null(strstr(err.msg, "damaged bitmap"));
 
     /* twice the key 0, each with an empty bitmap */
-    unhex("00000000d1d339640200000000000000"
-          "00000000"
-          "3a30000000000000"
-          "00000000"
-          "3a30000000000000"
+    unhex("00000000 d1d33964 0200000000000000 00000000 3a30000000000000 00000000 3a30000000000000"
           "00000000",
           &blob);
     seal(&blob);
@@ -528,7 +432,6 @@ a_file_is_left_for_others(void **state)
 static void
 a_file_may_stand_behind_another(void **state)
 {
-    AUTO_ARENA Arena *arena = arena_new();
     AUTO(deletes_freep) Deletes *made = some_deletes();
     AUTO_BUF Buf bytes = {0};
     AUTO_BUF Buf alone = {0};
