@@ -53,6 +53,7 @@ forget_vectors(LiveDeletes *live, LiveManifest *manifest)
 {
     for (size_t i = 0; i < manifest->count; i++)
         if (manifest->vectors[i].manifest != NULL)
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only in the macro */
             HASH_DEL(live->vectors, &manifest->vectors[i]);
 }
 
