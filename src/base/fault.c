@@ -55,6 +55,21 @@ fault_point(const char *name, Error *err)
     return ok;
 }
 
+int64_t
+fault_limit(const char *name, int64_t usual)
+{
+    const char *spec = getenv("WALBERG_LIMITS"); /* NOLINT(concurrency-mt-unsafe): never set here */
+    size_t length = strlen(name);
+
+    while (spec != NULL) {
+        if (strncmp(spec, name, length) == 0 && spec[length] == '=')
+            return strtoll(spec + length + 1, NULL, 10);
+        spec = strchr(spec, ',');
+        spec = spec == NULL ? NULL : spec + 1;
+    }
+    return usual;
+}
+
 #else
 
 /* ISO C wants something in a translation unit. */

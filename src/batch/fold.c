@@ -1,6 +1,7 @@
 #include "batch/fold.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "batch/state.h"
 
@@ -122,8 +123,8 @@ batch_set_inserts_replace(Batch *batch, bool on)
     batch->fold->inserts_replace = on;
 }
 
-void
-batch_seal(Batch *batch)
+static void
+forget_patches_of_dead(Batch *batch)
 {
     size_t kept = 0;
 
@@ -134,7 +135,33 @@ batch_seal(Batch *batch)
             BUF_AT(&batch->patches, Patch, kept++) = patch;
     }
     batch->patches.len = kept * sizeof(Patch);
+}
+
+void
+batch_seal(Batch *batch)
+{
+    forget_patches_of_dead(batch);
     batch->fold->sealed = true;
+}
+
+static int
+by_hash(const void *a, const void *b)
+{
+    return hash128_cmp(*(const Hash128 *) a, *(const Hash128 *) b);
+}
+
+void
+batch_kill_keys(Batch *batch, const Hash128 *keys, size_t count)
+{
+    assert(batch->fold->sealed && batch->schema->key_mode == KEY_COLUMNS);
+    if (count == 0)
+        return;
+    for (size_t row = 0; row < batch->rows; row++)
+        if (!BUF_AT(&batch->dead, uint8_t, row) &&
+            bsearch(&BUF_AT(&batch->keys, Hash128, row), keys, count, sizeof *keys, by_hash) !=
+                NULL)
+            rows_kill(batch, row);
+    forget_patches_of_dead(batch);
 }
 
 size_t

@@ -61,6 +61,10 @@ bool batch_append_row(Batch *batch, const TupleMap *map, const Datum *datums,
  * is allowed. */
 void batch_seal(Batch *batch);
 
+/* After batch_seal(): rows that have one of these keys (ascending, each once) die, and with them
+ * their patches. For a sink that has newer rows of these keys. */
+void batch_kill_keys(Batch *batch, const Hash128 *keys, size_t count);
+
 /* Bytes held by the batch: what `memory` bounds. */
 size_t batch_memory(const Batch *batch);
 

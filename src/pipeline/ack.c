@@ -1,8 +1,8 @@
 /* ack.c - what the slot may be told.
  *
  * Never more than every table has: a parked table and a table being copied hold the slot at their
- * position. The state object learns a position before the slot does, so that a slot that is further
- * than the state was moved by somebody else. */
+ * position, also while the copy is interrupted. The state object learns a position before the slot
+ * does, so that a slot that is further than the state was moved by somebody else. */
 #include "base/clock.h"
 #include "base/fault.h"
 #include "pipeline/internal.h"
@@ -24,6 +24,8 @@ ack_limit(const Pipeline *pl)
         /* what a copy alone can mend, or nothing, needs no WAL */
         if (table->gap || table->dropped)
             continue;
+        if (table->copied_from != POSITION_NONE && !table->begin_anew && table->copied_from < limit)
+            limit = table->copied_from;
         /* a table to be copied reads under a newer snapshot: it needs nothing from here */
         if (parked && !pipe_table_needs_copy(table) && table->sink_table->position < limit)
             limit = table->sink_table->position;

@@ -10,8 +10,9 @@
  *
  * While the snapshot lives, a task that broke off (its connection was lost, the store is away) is
  * repeated for as long as it takes: a load counts only as a whole. When the snapshot is lost with
- * the coordinator's connection, what is not complete begins again under a newer one. So does,
- * alone, a table that was rewritten since the snapshot, which would see it empty. */
+ * the coordinator's connection, or the process ends, a later copy goes on under a newer one with
+ * the tasks that were not recorded, see resume.c. What cannot be gone on with begins again: among
+ * others, alone, a table that was rewritten since the snapshot, which would see it empty. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ enum {
     PROGRESS_TERMINAL_MS = 2000,
     COMMIT_ONCE_MS = 120000,
     TASK_ONCE_MS = 120000,
+    RECORD_MS = 5000,
+    RECORD_SHARE = 32, /* of the time that the copy took is lost at most, or RECORD_MS */
 };
 
 /* A table under this copy. */
@@ -42,6 +45,10 @@ typedef struct CopyTable {
     PipeTable *table;
     atomic_int left; /* tasks */
     atomic_bool failed;
+    ResumeProgress before; /* what of it was copied under earlier snapshots */
+    int first_task;        /* of its own ones, which stand together in the plan */
+    int task_count;
+    int recorded; /* of them; main thread */
 } CopyTable;
 
 /* What a worker tells the main thread. */
@@ -60,7 +67,10 @@ struct Copier {
     size_t count;
     CopyTable *tables;
     SourceTables source;
+    Buf done_before; /* CopyRange: of all tables, sorted */
     CopyPlan plan;
+    atomic_bool *done; /* per task */
+    atomic_bool planned;
     atomic_int next_task;
     atomic_bool quit;
     Queue *finished;
@@ -68,6 +78,7 @@ struct Copier {
     bool ended;
     int64_t started_ms;
     int64_t progress_ms;
+    int64_t recorded_ms;
 };
 
 static void
@@ -114,7 +125,9 @@ static bool
 run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Error *err)
 {
     PipeTable *table = copy->table;
-    TaskSource source = {.source = {.next = next_task_batch}, .copier = copier};
+    TaskSource source = {
+        .source = {.next = next_task_batch, .load = (int) (task - copier->plan.tasks)},
+        .copier = copier};
     CopyRun run = {
         .batch_rows = BATCH_ROWS,
         .batch_bytes = BATCH_BYTES,
@@ -177,6 +190,7 @@ work_at(Copier *copier, PgConn **conn, const CopyTask *task, CopyTable *copy, Er
         bool joined = join_snapshot(copier, conn, err);
 
         if (joined && run_task(copier, *conn, task, copy, err)) {
+            atomic_store(&copier->done[task - copier->plan.tasks], true);
             atomic_fetch_add(&copy->table->tasks_done, 1);
             if (atomic_fetch_sub(&copy->left, 1) == 1)
                 tell(copier, copy, NULL);
@@ -265,6 +279,29 @@ same_columns(const TableSchema *a, const TableSchema *b)
     return same;
 }
 
+/* The same table as before the copy, or as before its first part. */
+static bool
+is_unchanged(const CopyTable *copy, const SourceTable *now)
+{
+    const ResumeProgress *before = &copy->before;
+
+    return now != NULL && now->schema != NULL && same_columns(now->schema, copy->table->schema) &&
+           (before->newest == POSITION_NONE ||
+            (now->files_mark == before->files_mark && now->columns_mark == before->columns_mark));
+}
+
+static int64_t
+range_bytes(const Copier *copier, int64_t pages)
+{
+    int64_t bytes = pages * 8192 / (copier->pl->config->copy_workers * 2);
+
+    bytes = bytes > RANGE_BYTES_MAX   ? RANGE_BYTES_MAX
+            : bytes < RANGE_BYTES_MIN ? RANGE_BYTES_MIN
+                                      : bytes;
+    return LIMIT("copy.range_bytes", bytes);
+}
+
+/* Under the snapshot already: what is not rewritten now was not when it was taken. */
 static bool
 plan(Copier *copier, Error *err)
 {
@@ -284,38 +321,41 @@ plan(Copier *copier, Error *err)
         CopyTable *copy = &copier->tables[i];
         const SourceTable *table = source_tables_find(&copier->source, copy->table->schema->relid);
 
-        if (table == NULL || table->schema == NULL ||
-            !same_columns(table->schema, copy->table->schema)) {
+        if (!is_unchanged(copy, table))
             return FAIL(err, ERR_TRANSIENT,
                         "table %s changed its shape, or is gone, while it was to be copied",
                         copy->table->schema->qualified);
-        }
         tables[count++] = table;
         pages += table->pages;
     }
 
-    int64_t range = pages * 8192 / (config->copy_workers * 2);
+    CopyWant want = {
+        .tables = tables,
+        .count = count,
+        .range_bytes = range_bytes(copier, pages),
+        .done = (const CopyRange *) (void *) copier->done_before.ptr,
+        .done_count = (int) BUF_COUNT(&copier->done_before, CopyRange),
+    };
 
-    range = range > RANGE_BYTES_MAX   ? RANGE_BYTES_MAX
-            : range < RANGE_BYTES_MIN ? RANGE_BYTES_MIN
-                                      : range;
-    return source_copy_plan(conn, copier->arena,
-                            &(CopyWant){.tables = tables, .count = count, .range_bytes = range},
-                            &copier->plan, err);
+    return source_copy_plan(conn, copier->arena, &want, &copier->plan, err);
 }
 
 static void
 count_tasks(Copier *copier)
 {
+    copier->done = ARENA_ARRAY(copier->arena, atomic_bool, (size_t) copier->plan.count);
     for (int i = 0; i < copier->plan.count; i++) {
         CopyTable *copy = table_of_task(copier, &copier->plan.tasks[i]);
 
+        if (copy->task_count++ == 0)
+            copy->first_task = i;
         atomic_fetch_add(&copy->left, 1);
         atomic_fetch_add(&copy->table->tasks_total, 1);
     }
     for (size_t i = 0; i < copier->count; i++)
         if (atomic_load(&copier->tables[i].left) == 0 && !atomic_load(&copier->tables[i].failed))
-            tell(copier, &copier->tables[i], NULL); /* a partitioned table without partitions */
+            tell(copier, &copier->tables[i], NULL); /* no partitions, or nothing is left */
+    atomic_store(&copier->planned, true);
 }
 
 static void *
@@ -344,6 +384,30 @@ coordinator_main(void *arg)
 
 /* --- the main thread's side ------------------------------------------------------------------ */
 
+static void
+add_table(Copier *copier, PipeTable *table)
+{
+    CopyTable *copy = &copier->tables[copier->count++];
+
+    copy->table = table;
+    copy->before = resume_progress(copier->pl, table);
+    resume_ranges(copier->pl, table, &copier->done_before);
+    atomic_store(&table->state, TABLE_COPYING);
+    atomic_store(&table->copied_rows, copy->before.rows);
+    atomic_store(&table->tasks_done, copy->before.tasks);
+    atomic_store(&table->tasks_total, copy->before.tasks);
+}
+
+static void
+sort_done_before(Copier *copier)
+{
+    Buf *done = &copier->done_before;
+    int count =
+        copy_ranges_join((CopyRange *) (void *) done->ptr, (int) BUF_COUNT(done, CopyRange));
+
+    done->len = (size_t) count * sizeof(CopyRange);
+}
+
 bool
 copier_start(Pipeline *pl, Error *err)
 {
@@ -360,7 +424,7 @@ copier_start(Pipeline *pl, Error *err)
     copier->cancel = cancel_new();
     copier->frozen = pl->state.acknowledged;
     copier->finished = queue_new(4096);
-    copier->started_ms = copier->progress_ms = clock_ms();
+    copier->started_ms = copier->progress_ms = copier->recorded_ms = clock_ms();
     copier->conn = pl->snapshot_conn;
     copier->snapshot = pl->snapshot;
     pl->snapshot_conn = NULL;
@@ -370,12 +434,9 @@ copier_start(Pipeline *pl, Error *err)
 
         if (atomic_load(&table->state) != TABLE_WAITING)
             continue;
-        atomic_store(&table->state, TABLE_COPYING);
-        atomic_store(&table->copied_rows, 0);
-        atomic_store(&table->tasks_done, 0);
-        atomic_store(&table->tasks_total, 0);
-        copier->tables[copier->count++].table = table;
+        add_table(copier, table);
     }
+    sort_done_before(copier);
     log_info("copying", LOG_INT("tables", copier->count),
              LOG_INT("workers", pl->config->copy_workers));
     pl->copier = copier;
@@ -408,6 +469,97 @@ columns_stood_still(Pipeline *pl, const PipeTable *table, bool *out_same, Error 
     return true;
 }
 
+/* Its rows are not all copied. */
+static bool
+is_on_its_way(const PipeTable *table)
+{
+    return atomic_load(&table->state) == TABLE_COPYING && pipe_table_needs_copy(table) &&
+           !pipe_table_is_hidden(table);
+}
+
+/* What of the table is done under this snapshot; *out_any: more than was recorded already. */
+static bool
+record_table(Pipeline *pl, CopyTable *copy, bool *out_any, Error *err)
+{
+    Copier *copier = pl->copier;
+    AUTO_BUF Buf loads = {0};
+    AUTO_BUF Buf ranges = {0};
+
+    *out_any = false;
+    for (int i = copy->first_task; i < copy->first_task + copy->task_count; i++) {
+        const CopyTask *task = &copier->plan.tasks[i];
+        CopyRange range = {task->relid, task->first_page, task->end_page};
+
+        if (!atomic_load(&copier->done[i]))
+            continue;
+        BUF_PUSH(&loads, int, i);
+        BUF_PUSH(&ranges, CopyRange, range);
+    }
+    if ((int) BUF_COUNT(&loads, int) == copy->recorded)
+        return true;
+    TRY(FAULT("copy.record", err));
+
+    ResumeDone done = {.position = copier->snapshot.position, .loads = &loads, .ranges = &ranges};
+
+    copy->recorded = (int) BUF_COUNT(&loads, int);
+    *out_any = true;
+    return resume_record(pl, copy->table, &done, err);
+}
+
+/* Tables that are on their way. What cannot be recorded now is the next time. */
+static bool
+record(Pipeline *pl, Error *err)
+{
+    Copier *copier = pl->copier;
+    bool any = false;
+
+    for (size_t i = 0; atomic_load(&copier->planned) && i < copier->count; i++) {
+        CopyTable *copy = &copier->tables[i];
+        bool recorded;
+
+        if (!is_on_its_way(copy->table) || atomic_load(&copy->failed))
+            continue;
+        if (!record_table(pl, copy, &recorded, err)) {
+            copy->recorded = 0;
+            log_warn("the progress of a copy cannot be recorded",
+                     LOG_STR("table", copy->table->schema->qualified), LOG_STR("error", err->msg));
+        }
+        any |= recorded;
+    }
+    copier->recorded_ms = clock_ms();
+    return !any || pipeline_write_state(pl, err);
+}
+
+static bool
+record_when_due(Pipeline *pl, Error *err)
+{
+    const Copier *copier = pl->copier;
+    int64_t now = clock_ms();
+    int64_t pause = (now - copier->started_ms) / RECORD_SHARE;
+
+    if (pause < LIMIT("copy.record_ms", RECORD_MS))
+        pause = LIMIT("copy.record_ms", RECORD_MS);
+    return now - copier->recorded_ms < pause || record(pl, err);
+}
+
+/* A table with rows from before is not shown yet: if the process dies until then, all of it has to
+ * be known. */
+static bool
+record_whole(Pipeline *pl, CopyTable *copy, Error *err)
+{
+    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? COMMIT_ONCE_MS : 0);
+    bool any;
+
+    if (copy->before.newest == POSITION_NONE)
+        return true;
+    while (!record_table(pl, copy, &any, err)) {
+        copy->recorded = 0;
+        if (!retry_again(&retry, "the progress of a copy cannot be recorded", err))
+            return false;
+    }
+    return !any || pipeline_write_state(pl, err);
+}
+
 static bool
 commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
 {
@@ -422,22 +574,40 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
         if (!retry_again(&retry, "cannot commit", err))
             return false;
     }
+    if (pl->options->once && position > pl->stop_at)
+        pl->stop_at = position; /* all tables have to get there for its rows to be shown */
+    if (pipe_table_is_hidden(table)) {
+        log_info("copied, but for what changed meanwhile",
+                 LOG_STR("table", table->schema->qualified),
+                 LOG_STR("from", POSITION_TEXT(table->sink_table->replay_from)),
+                 LOG_STR("to", POSITION_TEXT(position)));
+        return true;
+    }
     log_info("copied", LOG_STR("table", table->schema->qualified),
              LOG_INT("rows", table->sink_table->rows),
              LOG_STR("position", POSITION_TEXT(position)));
-    if (pl->options->once && position > pl->stop_at)
-        pl->stop_at = position; /* all tables have to get there for its rows to be shown */
-    if (table->copy_again) {
+    if (table->copy_again || table->copied_from != POSITION_NONE) {
         table->copy_again = false;
+        resume_shown(pl, table);
         TRY(pipeline_write_state(pl, err));
     }
     child_tell(pl);
     return true;
 }
 
-static bool
-end_table(Pipeline *pl, PipeTable *table, Position position, Error *err)
+/* The newest one that has rows of the table. */
+static Position
+last_snapshot(const Copier *copier, const CopyTable *copy)
 {
+    return copy->task_count == 0 && copy->before.newest != POSITION_NONE
+               ? copy->before.newest
+               : copier->snapshot.position;
+}
+
+static bool
+end_table(Pipeline *pl, CopyTable *copy, Error *err)
+{
+    PipeTable *table = copy->table;
     bool same;
 
     if (!columns_stood_still(pl, table, &same, err)) {
@@ -445,8 +615,10 @@ end_table(Pipeline *pl, PipeTable *table, Position position, Error *err)
         pl->conn = NULL;
         return false;
     }
-    if (same)
-        return commit_copy(pl, table, position, err);
+    if (same) {
+        TRY(record_whole(pl, copy, err));
+        return commit_copy(pl, table, last_snapshot(pl->copier, copy), err);
+    }
     log_warn("a table is copied again, under a newer snapshot",
              LOG_STR("table", table->schema->qualified),
              LOG_STR("error", "its columns changed while it was copied"));
@@ -461,7 +633,7 @@ park_unfinished(Copier *copier, const char *reason)
     for (size_t i = 0; i < copier->count; i++) {
         PipeTable *table = copier->tables[i].table;
 
-        if (atomic_load(&table->state) == TABLE_COPYING && pipe_table_needs_copy(table))
+        if (is_on_its_way(table))
             pipe_table_park(table, reason);
     }
 }
@@ -482,7 +654,7 @@ take_finished(Pipeline *pl, const Finished *finished, Error *err)
         return true;
     }
     if (finished->error.kind == ERR_NONE)
-        return end_table(pl, finished->copy->table, copier->snapshot.position, err);
+        return end_table(pl, finished->copy, err);
     if (finished->error.kind == ERR_CONFLICT) /* it waits, for the next copy: release_tables() */
         log_warn("a table is copied again, under a newer snapshot",
                  LOG_STR("table", finished->copy->table->schema->qualified),
@@ -526,11 +698,12 @@ copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err)
         free(finished);
         TRY(taken);
     }
+    TRY(record_when_due(pl, err));
     *out_done = copier->ended;
     return true;
 }
 
-/* What is not complete waits again, with nothing of it left. */
+/* What is not complete waits again; of it, what is recorded is left. */
 static void
 release_tables(Pipeline *pl, Copier *copier)
 {
@@ -538,7 +711,7 @@ release_tables(Pipeline *pl, Copier *copier)
         PipeTable *table = copier->tables[i].table;
         Error err;
 
-        if (atomic_load(&table->state) != TABLE_COPYING || !pipe_table_needs_copy(table))
+        if (!is_on_its_way(table))
             continue;
         atomic_store(&table->state, TABLE_WAITING);
         if (!sink_abandon(pl->sink, table->sink_table, &err))
@@ -551,6 +724,7 @@ void
 copier_free(Pipeline *pl)
 {
     Copier *copier = pl->copier;
+    Error err;
 
     if (copier == NULL)
         return;
@@ -562,10 +736,13 @@ copier_free(Pipeline *pl)
          finished = queue_take(copier->finished))
         free(finished);
     queue_free(copier->finished);
+    if (!record(pl, &err))
+        log_debug("the progress of the copy is not in the state", LOG_STR("error", err.msg));
     release_tables(pl, copier);
     pg_close(copier->conn);
     source_tables_done(&copier->source);
     cancel_free(copier->cancel);
+    buf_done(&copier->done_before);
     arena_free(copier->arena);
     free(copier->tables);
     free(copier);

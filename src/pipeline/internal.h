@@ -7,6 +7,7 @@
  *   leaves.c     partitions that come and go
  *   gaps.c       what the publication hides, and tables that are gone
  *   copier.c     the initial copy
+ *   resume.c     one that goes on where it was interrupted
  *   reader.c     the stream's thread
  *   writer.c     an epoch into the lake
  *   ack.c        what the slot may be told
@@ -58,6 +59,7 @@ typedef struct Pipeline {
     int64_t looked_for_tables_ms;
     int64_t status_written_ms;
     Str relations_seen;    /* signature of the catalogs when we looked last */
+    Buf cuts;              /* Position: of the session's reader */
     bool restart;          /* the stream must begin again: a table joins it */
     bool copied;           /* the copy beside the stream has ended */
     bool new_tables;       /* seen in the source, to be taken in between two sessions */
@@ -141,6 +143,42 @@ bool copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err) WARN_UNUS
 void copier_free(Pipeline *pl); /* stops the workers; NULL copier is fine */
 /* Where the snapshot of the running copy is: the slot must not be told more. */
 Position copier_position(const Pipeline *pl);
+
+/* resume.c */
+
+/* What was recorded of copies that are not complete. */
+typedef struct ResumeProgress {
+    int64_t rows;
+    int tasks;
+    Position newest; /* snapshot; POSITION_NONE: nothing is recorded */
+    uint64_t files_mark;
+    uint64_t columns_mark;
+} ResumeProgress;
+
+/* Tasks that are complete under the running copy's snapshot: all of them, each time. */
+typedef struct ResumeDone {
+    Position position;
+    const Buf *loads; /* int, ascending */
+    Buf *ranges;      /* CopyRange */
+} ResumeDone;
+
+/* Before the state's entry follows the table as it is `now`: when what is recorded of its copy is
+ * of no use any more, it is forgotten. */
+void resume_check(Pipeline *pl, PipeTable *table, const SourceTable *now,
+                  const Publication *publication);
+/* Its rows are about to be copied: sink_replace(), or what is recorded counts. */
+bool resume_copy(Pipeline *pl, PipeTable *table, const SourceTable *now,
+                 const Publication *publication, Error *err) WARN_UNUSED;
+/* All of it is recorded; the table is hidden once more, as it was before the stream wrote to it.
+ * ERR_COPY: only a copy from the beginning helps. */
+bool resume_hide(Pipeline *pl, PipeTable *table, Error *err) WARN_UNUSED;
+/* It is visible. */
+void resume_shown(Pipeline *pl, PipeTable *table);
+ResumeProgress resume_progress(const Pipeline *pl, const PipeTable *table);
+/* Recorded ranges, appended as CopyRange. */
+void resume_ranges(const Pipeline *pl, const PipeTable *table, Buf *into);
+/* Into the sink and pl->state; the caller writes that. */
+bool resume_record(Pipeline *pl, PipeTable *table, const ResumeDone *done, Error *err) WARN_UNUSED;
 
 /* writer.c */
 bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;

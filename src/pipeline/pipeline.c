@@ -29,7 +29,8 @@ show_copied_tables(Pipeline *pl, Error *err)
     for (size_t i = 0; i < pl->table_count; i++) {
         const SinkTable *table = pl->tables[i]->sink_table;
 
-        if (atomic_load(&pl->tables[i]->state) != TABLE_PARKED && table->position < oldest)
+        if (atomic_load(&pl->tables[i]->state) != TABLE_PARKED &&
+            !pipe_table_is_hidden(pl->tables[i]) && table->position < oldest)
             oldest = table->position;
     }
     if (oldest == UINT64_MAX || oldest <= pl->state.committed)
@@ -69,9 +70,36 @@ copy_missing_tables(Pipeline *pl, Error *err)
 
 /* --- the stream ------------------------------------------------------------------------------ */
 
+static int
+by_position(const void *a, const void *b)
+{
+    Position x = *(const Position *) a;
+    Position y = *(const Position *) b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Where hidden tables have rows of. */
+static void
+find_cuts(Pipeline *pl)
+{
+    buf_reset(&pl->cuts);
+    for (size_t i = 0; i < pl->table_count; i++) {
+        const StateTable *known = tables_state(pl, pl->tables[i]);
+
+        for (int k = 0;
+             known != NULL && pipe_table_is_hidden(pl->tables[i]) && k < known->copy.count; k++)
+            BUF_PUSH(&pl->cuts, Position, known->copy.parts[k].loaded.position);
+    }
+    if (pl->cuts.len > 0)
+        qsort(pl->cuts.ptr, BUF_COUNT(&pl->cuts, Position), sizeof(Position), by_position);
+}
+
 static Reader *
 start_reader(Pipeline *pl)
 {
+    find_cuts(pl);
+
     ReaderOptions options = {
         .config = pl->config,
         .conninfo = pl->config->source_postgres,
@@ -80,6 +108,8 @@ start_reader(Pipeline *pl)
         .table_count = pl->table_count,
         .tables = pl->tables,
         .start = pl->state.acknowledged,
+        .cut_count = BUF_COUNT(&pl->cuts, Position),
+        .cuts = (const Position *) (void *) pl->cuts.ptr,
         .stop_at = pl->stop_at,
         .commit_interval_ms = pl->config->commit_interval_ms,
         .commit_rows = pl->config->commit_rows,
@@ -130,11 +160,22 @@ keep_house(Pipeline *pl, Error *err)
     return true;
 }
 
+/* A session that began again would begin with the hidden tables' oldest rows again. */
+static bool
+any_hidden(const Pipeline *pl)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (atomic_load(&pl->tables[i]->state) == TABLE_STREAMING &&
+            pipe_table_is_hidden(pl->tables[i]))
+            return true;
+    return false;
+}
+
 /* One session: epochs from the reader into the lake until it ends or a table joins. */
 static bool
 stream_session(Pipeline *pl, Error *err)
 {
-    while (!pl->restart && !reader_ended(pl->reader)) {
+    while ((!pl->restart || any_hidden(pl)) && !reader_ended(pl->reader)) {
         Epoch *epoch = reader_take(pl->reader, STEP_MS);
 
         if (epoch != NULL) {
@@ -146,6 +187,42 @@ stream_session(Pipeline *pl, Error *err)
         TRY(keep_house(pl, err));
     }
     return pl->restart || ack_idle(pl, true, err);
+}
+
+/* The stream comes again from where the oldest rows of the copy are of. */
+static bool
+hide_again(Pipeline *pl, PipeTable *table, Error *err)
+{
+    if (resume_hide(pl, table, err))
+        return true;
+    if (err->kind == ERR_COPY)
+        pipe_table_copy_again(table, err->msg);
+    else if (err->kind == ERR_INPUT)
+        pipe_table_park(table, err->msg);
+    else
+        return false;
+    return true;
+}
+
+/* From where on the table takes what the stream brings; false: it is not with us (yet). */
+static bool
+join_session(Pipeline *pl, PipeTable *table, bool *out_joins, Error *err)
+{
+    TableState state = atomic_load(&table->state);
+
+    *out_joins = false;
+    if (state == TABLE_PARKED && table->sink_table != NULL &&
+        !sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT)
+        return false; /* ERR_INPUT: its lake table is why it is parked */
+    if (state == TABLE_STREAMING && pipe_table_is_hidden(table))
+        TRY(hide_again(pl, table, err));
+    else if (state == TABLE_STREAMING)
+        TRY(sink_abandon(pl->sink, table->sink_table, err));
+    state = atomic_load(&table->state);
+    *out_joins =
+        state == TABLE_STREAMING ||
+        (state == TABLE_COPYING && (!pipe_table_needs_copy(table) || pipe_table_is_hidden(table)));
+    return true;
 }
 
 /* Between two sessions no reader holds the tables: nothing half done may be left in them, new ones
@@ -161,17 +238,15 @@ prepare_session(Pipeline *pl, Error *err)
     TRY(shapes_apply(pl, err));
     for (size_t i = 0; i < pl->table_count; i++) {
         PipeTable *table = pl->tables[i];
-        TableState state = atomic_load(&table->state);
+        bool joins;
 
-        if (state == TABLE_PARKED && table->sink_table != NULL &&
-            !sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT)
-            return false; /* ERR_INPUT: its lake table is why it is parked */
-        if (state == TABLE_STREAMING)
-            TRY(sink_abandon(pl->sink, table->sink_table, err));
-        else if (state != TABLE_COPYING || pipe_table_needs_copy(table))
+        TRY(join_session(pl, table, &joins, err));
+        if (!joins)
             continue;
         atomic_store(&table->state, TABLE_STREAMING);
-        table->done = table->sink_table->position;
+        table->replay_until = table->sink_table->hidden_until;
+        table->done = pipe_table_is_hidden(table) ? table->sink_table->replay_from
+                                                  : table->sink_table->position;
     }
     pl->committed = pl->state.acknowledged; /* a table that joins may lack what others have */
     if (pl->copier == NULL && tables_waiting(pl) > 0)
@@ -284,6 +359,7 @@ pipeline_done(Pipeline *pl)
     for (size_t i = 0; i < pl->table_count; i++)
         pipe_table_free(pl->tables[i]);
     free((void *) pl->tables);
+    buf_done(&pl->cuts);
     sink_close(pl->sink);
     pg_close(pl->conn);
     pg_close(pl->snapshot_conn);

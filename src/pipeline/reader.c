@@ -43,6 +43,7 @@ struct Reader {
     int64_t first_change_ms; /* of the epoch being filled */
     size_t bytes_handed;     /* of the epoch, in pieces already handed over */
     Position position;       /* end LSN of the last transaction read */
+    size_t cut;              /* next of options.cuts */
     Position keepalive;      /* the server has sent all that ends at or before */
     int64_t commit_time_us;
     bool in_transaction;
@@ -105,6 +106,22 @@ hand_over(Reader *reader, bool final, Error *err)
     return take_empty(reader, alone, err);
 }
 
+/* All transactions at or before `reached` were read: the epoch ends if there is a cut before. */
+static bool
+pass_cuts(Reader *reader, Position reached, Error *err)
+{
+    const ReaderOptions *options = &reader->options;
+    size_t before = reader->cut;
+
+    while (reader->cut < options->cut_count && options->cuts[reader->cut] <= reached)
+        reader->cut++;
+    if (reader->cut == before)
+        return true;
+    if (reader->position < options->cuts[reader->cut - 1])
+        reader->position = options->cuts[reader->cut - 1];
+    return hand_over(reader, true, err);
+}
+
 static bool
 epoch_is_due(const Reader *reader)
 {
@@ -157,7 +174,8 @@ batch_for(Reader *reader, PipeTable *table)
     if (!epoch_has_begun(reader))
         reader->first_change_ms = clock_ms();
     table->filling = batch_new(table->reading, true);
-    batch_set_inserts_replace(table->filling, table->inserts_replace);
+    batch_set_inserts_replace(table->filling,
+                              table->inserts_replace || reader->transaction < table->replay_until);
     part = (EpochPart){.table = table, .batch = table->filling};
     BUF_PUSH(&reader->filling->parts, EpochPart, part);
     return table->filling;
@@ -417,7 +435,7 @@ on_message(Reader *reader, const Message *message, Error *err)
         reader->in_transaction = true;
         reader->transaction = message->begin.final_lsn;
         reader->transaction_time_us = message->begin.commit_time_us;
-        return true;
+        return pass_cuts(reader, reader->transaction, err);
     case 'C':
         return on_commit(reader, message, err);
     case 'R':
@@ -486,8 +504,11 @@ read_stream(Reader *reader, Error *err)
         if (event.kind == STREAM_END)
             return FAIL(err, ERR_TRANSIENT,
                         "the server ended the stream (it may be shutting down)");
-        if (event.kind == STREAM_KEEPALIVE)
+        if (event.kind == STREAM_KEEPALIVE) {
             reader->keepalive = event.server;
+            if (!reader->in_transaction)
+                TRY(pass_cuts(reader, reader->keepalive, err));
+        }
         if (event.kind == STREAM_MESSAGE)
             TRY(on_message(reader, &event.message, err));
         else if (!reader->in_transaction && epoch_has_begun(reader) && epoch_is_due(reader))

@@ -21,8 +21,10 @@ typedef struct ReaderOptions {
     const char *publication;
     size_t table_count;
     PipeTable *const *tables;
-    Position start;   /* everything at or before it is committed */
-    Position stop_at; /* POSITION_NONE: never; else end when the source was read up to here */
+    Position start; /* everything at or before it is committed */
+    size_t cut_count;
+    const Position *cuts; /* ascending: no epoch has transactions from both sides of one */
+    Position stop_at;     /* POSITION_NONE: never; else end when the source was read up to here */
     int64_t commit_interval_ms;
     int64_t commit_rows;
     int64_t commit_bytes;

@@ -157,6 +157,8 @@ note_streamed(Pipeline *pl)
         if (known == NULL)
             continue;
         known->copy_again = table->copy_again;
+        if (table->begin_anew)
+            known->copy = (StateCopy){0};
         if (table->gap || table->dropped)
             continue;
         known->streamed = pl->state.acknowledged;

@@ -65,8 +65,8 @@ shapes_compare(Pipeline *pl, const SourceTables *now, Position at)
 static bool
 is_due(const Pipeline *pl, const PipeTable *table)
 {
-    return table->due != NULL && atomic_load(&table->state) == TABLE_STREAMING &&
-           pl->committed >= table->due_at;
+    return table->due != NULL && !pipe_table_is_hidden(table) &&
+           atomic_load(&table->state) == TABLE_STREAMING && pl->committed >= table->due_at;
 }
 
 bool
@@ -146,7 +146,7 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
     table->pages = now->pages;
     if (table->sink_table == NULL)
         TRY(tables_open(pl, table, err));
-    TRY(sink_replace(pl->sink, table->sink_table, now->schema, err));
+    TRY(resume_copy(pl, table, now, publication, err));
     known = tables_state(pl, table);
     table->dropped = false;
     table->watched = true;

@@ -39,6 +39,50 @@ put_number(JsonWriter *json, const char *key, int64_t number)
 }
 
 static void
+put_copied(JsonWriter *json, const StateCopied *copied)
+{
+    const SinkLoaded *loaded = &copied->loaded;
+
+    jw_object(json);
+    put_position(json, "position", loaded->position);
+    put_number(json, "rows", loaded->rows);
+    put_number(json, "tasks", copied->tasks);
+    put_text(json, "files", loaded->files);
+    put_text(json, "rejects", loaded->rejects);
+    put_text(json, "shape", loaded->shape);
+    put_text(json, "widths", loaded->widths);
+    jw_key(json, "ranges");
+    jw_array(json);
+    for (int i = 0; i < copied->range_count; i++) {
+        const CopyRange *range = &copied->ranges[i];
+
+        jw_object(json);
+        put_number(json, "oid", range->relid);
+        put_number(json, "first_page", range->first_page);
+        put_number(json, "end_page", range->end_page);
+        jw_end(json);
+    }
+    jw_end(json);
+    jw_end(json);
+}
+
+static void
+put_copy(JsonWriter *json, const StateCopy *copy)
+{
+    jw_key(json, "copy");
+    jw_object(json);
+    put_mark(json, "files_mark", copy->files_mark);
+    put_mark(json, "columns_mark", copy->columns_mark);
+    put_text(json, "publication_version", copy->publication);
+    jw_key(json, "parts");
+    jw_array(json);
+    for (int i = 0; i < copy->count; i++)
+        put_copied(json, &copy->parts[i]);
+    jw_end(json);
+    jw_end(json);
+}
+
+static void
 put_table(JsonWriter *json, const StateTable *table)
 {
     const StatePublished *published = &table->published;
@@ -71,6 +115,8 @@ put_table(JsonWriter *json, const StateTable *table)
         put_text(json, "columns", published->columns);
         jw_end(json);
     }
+    if (table->copy.count > 0)
+        put_copy(json, &table->copy);
     jw_end(json);
 }
 
@@ -148,6 +194,55 @@ get_oid(json_t *object, const char *key)
     return (uint32_t) json_integer_value(json_object_get(object, key));
 }
 
+static int64_t
+get_number(json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static bool
+get_copied(Arena *arena, json_t *object, StateCopied *out_copied, Error *err)
+{
+    json_t *ranges = json_object_get(object, "ranges");
+    StateCopied copied = {.loaded.rows = get_number(object, "rows"),
+                          .tasks = (int) get_number(object, "tasks"),
+                          .range_count = (int) json_array_size(ranges)};
+
+    TRY(get_position(object, "position", &copied.loaded.position, err));
+    TRY(get_text(arena, object, "files", &copied.loaded.files, err));
+    TRY(get_text(arena, object, "rejects", &copied.loaded.rejects, err));
+    TRY(get_text(arena, object, "shape", &copied.loaded.shape, err));
+    TRY(get_text(arena, object, "widths", &copied.loaded.widths, err));
+    copied.ranges = ARENA_ARRAY(arena, CopyRange, (size_t) copied.range_count);
+    for (int i = 0; i < copied.range_count; i++) {
+        json_t *range = json_array_get(ranges, (size_t) i);
+
+        if (json_object_get(range, "end_page") == NULL)
+            return FAIL(err, ERR_INPUT, "a range of pages without an end");
+        copied.ranges[i] = (CopyRange){.relid = get_oid(range, "oid"),
+                                       .first_page = get_number(range, "first_page"),
+                                       .end_page = get_number(range, "end_page")};
+    }
+    *out_copied = copied;
+    return true;
+}
+
+static bool
+get_copy(Arena *arena, json_t *object, StateCopy *out_copy, Error *err)
+{
+    json_t *parts = json_object_get(object, "parts");
+    StateCopy copy = {.files_mark = get_mark(object, "files_mark"),
+                      .columns_mark = get_mark(object, "columns_mark"),
+                      .count = (int) json_array_size(parts)};
+
+    TRY(get_text(arena, object, "publication_version", &copy.publication, err));
+    copy.parts = ARENA_ARRAY(arena, StateCopied, (size_t) copy.count);
+    for (int i = 0; i < copy.count; i++)
+        TRY(get_copied(arena, json_array_get(parts, (size_t) i), &copy.parts[i], err));
+    *out_copy = copy;
+    return true;
+}
+
 /* A state of before they were written has none of them: what is not known is not compared. */
 static bool
 get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
@@ -158,6 +253,7 @@ get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
                         .copy_again = json_is_true(json_object_get(object, "copy_again")),
                         .dropped = json_is_true(json_object_get(object, "dropped"))};
     json_t *published = json_object_get(object, "published");
+    json_t *copy = json_object_get(object, "copy");
 
     TRY(get_text(arena, object, "source", &table.source, err));
     TRY(get_text(arena, object, "lake", &table.lake, err));
@@ -176,6 +272,8 @@ get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
         TRY(get_text(arena, published, "filter", &table.published.filter, err));
         TRY(get_text(arena, published, "columns", &table.published.columns, err));
     }
+    if (copy != NULL)
+        TRY(get_copy(arena, copy, &table.copy, err));
     *out_table = table;
     return true;
 }
@@ -244,6 +342,30 @@ state_find_oid(const PipelineState *state, uint32_t oid)
     return NULL;
 }
 
+StateCopy
+state_copy_copy(Arena *arena, const StateCopy *copy)
+{
+    StateCopy made = *copy;
+
+    if (copy->publication != NULL)
+        made.publication = arena_strdup(arena, copy->publication);
+    made.parts = ARENA_ARRAY(arena, StateCopied, (size_t) copy->count);
+    for (int i = 0; i < copy->count; i++) {
+        StateCopied *part = &made.parts[i];
+        size_t ranges = (size_t) copy->parts[i].range_count;
+
+        *part = copy->parts[i];
+        part->loaded.files = arena_strdup(arena, part->loaded.files);
+        part->loaded.rejects = arena_strdup(arena, part->loaded.rejects);
+        part->loaded.shape = arena_strdup(arena, part->loaded.shape);
+        part->loaded.widths = arena_strdup(arena, part->loaded.widths);
+        part->ranges = ARENA_ARRAY(arena, CopyRange, ranges);
+        if (ranges > 0)
+            memcpy(part->ranges, copy->parts[i].ranges, ranges * sizeof *part->ranges);
+    }
+    return made;
+}
+
 void
 state_set_table(Arena *arena, PipelineState *state, const StateTable *table)
 {
@@ -254,6 +376,7 @@ state_set_table(Arena *arena, PipelineState *state, const StateTable *table)
     copy.lake = arena_strdup(arena, table->lake);
     copy.schema_name = arena_strdup(arena, table->schema_name);
     copy.table_name = arena_strdup(arena, table->table_name);
+    copy.copy = state_copy_copy(arena, &table->copy);
     if (copy.published.noted) {
         copy.published.missing = arena_strdup(arena, table->published.missing);
         copy.published.filter = arena_strdup(arena, table->published.filter);

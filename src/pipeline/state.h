@@ -4,13 +4,33 @@
  * lake belongs to (so that another database, a recreated slot, a table made again under the same
  * name are noticed), up to where all tables are committed (what the query server shows) and up to
  * where the slot was told (so that a slot advanced by somebody else is noticed). Written by
- * compare-and-swap before what it announces, so that a crash in between is recognised. */
+ * compare-and-swap before what it announces, so that a crash in between is recognised. Of a copy
+ * that takes long it has which pages are done, and where the sink has their rows. */
 #ifndef PIPELINE_STATE_H
 #define PIPELINE_STATE_H
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "model/position.h"
+#include "sink/sink.h"
+#include "source/copy.h"
+
+/* What of a table was copied under one snapshot. */
+typedef struct StateCopied {
+    SinkLoaded loaded;
+    int tasks; /* that it took */
+    int range_count;
+    CopyRange *ranges; /* joined */
+} StateCopied;
+
+/* A copy that is not complete: what a later process goes on with. */
+typedef struct StateCopy {
+    uint64_t files_mark; /* as of before its first snapshot, like what follows */
+    uint64_t columns_mark;
+    const char *publication; /* version; NULL: nothing may be recorded */
+    int count;               /* of snapshots; 0: nothing is recorded */
+    StateCopied *parts;      /* oldest snapshot first */
+} StateCopy;
 
 /* How a table was published when it was copied: whatever changes in it since hides changes of rows
  * from the stream. */
@@ -37,6 +57,7 @@ typedef struct StateTable {
     bool copy_again;    /* its rows are to be replaced by a new copy */
     bool dropped;       /* it is gone from the source: said once, its rows stay */
     StatePublished published;
+    StateCopy copy;
 } StateTable;
 
 typedef enum SlotPhase {
@@ -69,6 +90,7 @@ void state_write(const PipelineState *state, Buf *out);
 /* NULL when the state does not know the table. By oid: it may have been renamed. */
 StateTable *state_find_table(const PipelineState *state, const char *source);
 StateTable *state_find_oid(const PipelineState *state, uint32_t oid);
+StateCopy state_copy_copy(Arena *arena, const StateCopy *copy); /* deep */
 /* Add or replace: by oid, else by source name. */
 void state_set_table(Arena *arena, PipelineState *state, const StateTable *table);
 

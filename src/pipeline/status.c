@@ -71,7 +71,9 @@ put_table(JsonWriter *json, const PipeTable *table)
     jw_key(json, "name");
     jw_cstr(json, table->schema->qualified);
     jw_key(json, "state");
-    jw_cstr(json, table->dropped ? dropped_state : table_state_name(atomic_load(&table->state)));
+    jw_cstr(json, table->dropped                ? dropped_state
+                  : pipe_table_is_hidden(table) ? table_state_name(TABLE_COPYING)
+                                                : table_state_name(atomic_load(&table->state)));
     jw_key(json, "position");
     if (complete)
         jw_cstr(json, POSITION_TEXT(sink->position));

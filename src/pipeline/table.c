@@ -67,7 +67,7 @@ pipe_table_copy_again(PipeTable *table, const char *reason)
 {
     free(table->error);
     table->error = NULL;
-    table->copy_again = true;
+    table->copy_again = table->begin_anew = true;
     table->gap = false;
     table->hold = POSITION_NONE;
     atomic_store(&table->state, TABLE_WAITING);
@@ -80,6 +80,12 @@ pipe_table_needs_copy(const PipeTable *table)
 {
     return table->copy_again || table->sink_table == NULL ||
            table->sink_table->position == POSITION_NONE;
+}
+
+bool
+pipe_table_is_hidden(const PipeTable *table)
+{
+    return table->sink_table != NULL && table->sink_table->hidden_until != POSITION_NONE;
 }
 
 void

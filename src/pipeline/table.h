@@ -4,6 +4,9 @@
  *         \          \           \
  *          +----------+-----------+--> parked (reason in `error`; its position holds)
  *
+ * A table whose copy was interrupted streams before it is shown, until its rows are all of one
+ * moment (pipe_table_is_hidden()).
+ *
  * A table whose rows must be copied again goes from streaming (or parked) to waiting; the lake
  * shows its old rows until the copy is complete.
  *
@@ -34,6 +37,8 @@ typedef struct PipeTable {
     const TableSchema *due;    /* what the catalog said, if other; holds a reference */
     Position due_at;           /* the stream has to be here to know that it holds */
     bool copy_again;           /* its rows are to be replaced by a new copy */
+    bool begin_anew;           /* and nothing of one that was interrupted is of use */
+    Position copied_from;      /* oldest snapshot of a recorded copy: the slot stays here */
     _Atomic TableState state;
     Position hold;        /* parked before it could be attached: the slot stays here */
     bool gap;             /* changes of it are missing: only a new copy mends it */
@@ -47,6 +52,7 @@ typedef struct PipeTable {
     /* reader thread */
     const TableSchema *reading; /* as of the stream; holds a reference */
     Position done;              /* transactions at or before it are in the lake */
+    Position replay_until; /* inserts of transactions at or before it may meet rows of the copy */
     Arena *relation_arena;
     Message *relation; /* the last one of this session, in relation_arena; NULL: none yet */
     int *column_map;   /* datum of the Relation message -> column of schema, or -1 */
@@ -72,6 +78,8 @@ void pipe_table_park(PipeTable *table, const char *reason);
 void pipe_table_copy_again(PipeTable *table, const char *reason);
 /* Its rows in the lake are not all there, or are to be replaced. */
 bool pipe_table_needs_copy(const PipeTable *table);
+/* Its rows are in the lake, of several moments: shown when the stream has brought them to one. */
+bool pipe_table_is_hidden(const PipeTable *table);
 /* schema := the shape, and nothing is due any more if it is that. Main thread. */
 void pipe_table_set_schema(PipeTable *table, const TableSchema *schema);
 /* The catalog has another shape than `schema`, as of the position. Main thread. */

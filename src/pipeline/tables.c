@@ -100,20 +100,18 @@ is_continued(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *e
 bool
 tables_open(Pipeline *pl, PipeTable *table, Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
     const TableSchema *schema = table->schema;
     const StateTable *known = tables_state(pl, table);
     SinkAttach want = {.schema = schema, .replace = table->copy_again};
-    TableRule rule = config_table_rule(pl->config, arena, schema->schema_name, schema->table_name);
 
     if (known != NULL) {
+        want.resume = known->copy.count > 0;
         want.schema_name = str_of(known->schema_name);
         want.table_name = str_of(known->table_name);
         if (strcmp(known->source, schema->qualified) != 0)
             log_info("renamed in the source, keeps its name in the lake",
                      LOG_STR("table", schema->qualified), LOG_STR("lake", known->lake));
     }
-    table->inserts_replace = rule.key.count > 0;
     return sink_attach(pl->sink, &want, &table->sink_table, err);
 }
 
@@ -151,6 +149,7 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     table->copy_again = known != NULL && known->copy_again;
     if (known == NULL)
         TRY(name_is_free(pl, table->schema, err));
+    resume_check(pl, table, source, &pl->publication);
     TRY(tables_open(pl, table, err));
 
     bool copied = table->sink_table->position != POSITION_NONE && !table->copy_again;
@@ -158,6 +157,7 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     if (copied) {
         TRY(is_continued(pl, table, source, err));
         atomic_store(&table->state, TABLE_STREAMING);
+        resume_shown(pl, table);
     }
     remember(pl, table, source);
     gap_say_wanted(table, source, &pl->publication);
@@ -178,8 +178,11 @@ park_new(Pipeline *pl, PipeTable *table, const char *reason)
 static bool
 take_in(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
 {
+    AUTO_ARENA Arena *arena = arena_new();
+    TableRule rule = config_table_rule(pl->config, arena, source->schema_name, source->table_name);
     bool done;
 
+    table->inserts_replace = rule.key.count > 0;
     table->pages = source->pages;
     table->barred = source->problem != NULL;
     if (table->barred) {

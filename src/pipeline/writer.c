@@ -51,6 +51,9 @@ writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *e
 {
     Retry retry = sink_retry(pl);
 
+    if (pipe_table_is_hidden(table) && !schema_same_shape(shape, table->schema))
+        return writer_copy_again(
+            pl, table, "its columns or its key changed while its copy was interrupted", err);
     while (!sink_evolve(pl->sink, table->sink_table, shape, err)) {
         if (err->kind == ERR_COPY)
             return writer_copy_again(pl, table, err->msg, err);
@@ -72,6 +75,8 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
     if (atomic_load(&table->state) != TABLE_STREAMING)
         return true;
     while (!sink_write(pl->sink, table->sink_table, part->batch, err)) {
+        if (err->kind == ERR_COPY)
+            return writer_copy_again(pl, table, err->msg, err);
         if (err->kind == ERR_INPUT)
             return park_table(pl, table, err->msg, err);
         if (!retry_again(&retry, "cannot write", err))
@@ -92,10 +97,22 @@ follow_shape(Pipeline *pl, PipeTable *table, Position position)
     pl->relations_seen = STR_NULL;
 }
 
+/* A copy that was interrupted is complete at last. */
+static void
+end_copy(Pipeline *pl, PipeTable *table, Position position)
+{
+    resume_shown(pl, table);
+    table->copy_again = false;
+    log_info("copied", LOG_STR("table", table->schema->qualified),
+             LOG_INT("rows", table->sink_table->rows),
+             LOG_STR("position", POSITION_TEXT(position)));
+}
+
 static bool
 commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
 {
     Retry retry = sink_retry(pl);
+    bool hidden = pipe_table_is_hidden(table);
     Position before = table->sink_table->position;
     int64_t started = clock_ms();
 
@@ -105,6 +122,8 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
         if (!retry_again(&retry, "cannot commit", err))
             return false;
     }
+    if (hidden && !pipe_table_is_hidden(table))
+        end_copy(pl, table, epoch->position);
     if (table->sink_table->source != NULL && table->sink_table->source != table->schema)
         follow_shape(pl, table, epoch->position);
     if (table->sink_table->position != before)

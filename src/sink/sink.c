@@ -96,6 +96,23 @@ sink_bulk_commit(Sink *sink, SinkTable *table, Position position, Error *err)
 }
 
 bool
+sink_bulk_record(Sink *sink, SinkTable *table, const BulkDone *done, Arena *arena,
+                 SinkLoaded *out_loaded, Error *err)
+{
+    if (!sink->ops->bulk_record(sink, table, done, arena, out_loaded, err))
+        return WRAP(err, "%s: record loads of %s", sink->ops->name, table->lake_name);
+    return true;
+}
+
+bool
+sink_resume(Sink *sink, SinkTable *table, const SinkResume *resume, Error *err)
+{
+    if (!sink->ops->resume(sink, table, resume, err))
+        return WRAP(err, "%s: loads of %s", sink->ops->name, table->lake_name);
+    return true;
+}
+
+bool
 sink_state_load(Sink *sink, Buf *out, bool *out_found, Error *err)
 {
     if (!sink->ops->state_load(sink, out, out_found, err))

@@ -17,6 +17,13 @@
  *   - bulk_load() (the initial copy) may run on several threads at once, also for one table, also
  *     while the stream commits other tables; its rows become visible with bulk_commit() of the
  *     table, together with the position. All other calls come from one thread.
+ *   - bulk_record() makes loads outlive the process, invisibly; resume() in a later one goes on
+ * with them. Then the rows of the copy may be of several moments, and bulk_commit() shows nothing
+ *     yet: the table is hidden (SinkTable.hidden_until). The sink must be sent every change since
+ *     replay_from, inserts with inserts_replace, and commit() at each moment that loads are of
+ *     (no batch has changes from both sides of one); commit() at or after hidden_until shows the
+ *     table. A row that was loaded at a later moment than a change stays. ERR_COPY of write(): what
+ *     the change needs is not in the lake, only a copy from the beginning has it;
  *   - an ERR_INPUT of a call that names a table concerns that table alone: it is parked. */
 #ifndef SINK_SINK_H
 #define SINK_SINK_H
@@ -43,6 +50,8 @@ typedef struct SinkTable {
     int64_t rows;              /* live rows, as of the last commit */
     int64_t last_commit_us;    /* since 1970, 0: never */
     int64_t rejects;           /* values recorded by this process */
+    Position replay_from;  /* of a hidden table: the oldest moment that rows of its copy are of */
+    Position hidden_until; /* and the newest. POSITION_NONE: it is not hidden */
     atomic_llong patch_bytes; /* memory of a value read back, on average; 0: none was. Any thread */
     char *lake_name;          /* "public.orders" */
 } SinkTable;
@@ -53,7 +62,32 @@ typedef struct BulkSource BulkSource;
 
 struct BulkSource {
     bool (*next)(BulkSource *source, Batch **out_batch, Error *err);
+    int load; /* number of the load, for BulkDone */
 };
+
+/* Loads of a table that are complete, all of one moment. */
+typedef struct BulkDone {
+    Position position;
+    size_t count;
+    const int *loads; /* ascending */
+} BulkDone;
+
+/* The rows of such loads, durable in the lake and visible to nobody. The texts are the sink's own:
+ * kept as they are, and given back to resume(). */
+typedef struct SinkLoaded {
+    Position position;
+    int64_t rows;
+    const char *files;
+    const char *rejects;
+    const char *shape;
+    const char *widths;
+} SinkLoaded;
+
+typedef struct SinkResume {
+    const TableSchema *schema;
+    size_t count;
+    const SinkLoaded *loaded;
+} SinkResume;
 
 typedef struct SinkOptions {
     const Config *config; /* resolved: pipeline and state are set */
@@ -68,6 +102,7 @@ typedef struct SinkAttach {
     Str schema_name;
     Str table_name;
     bool replace; /* sink_replace() follows: what the lake has need not be whole */
+    bool resume;  /* sink_resume() follows: what it needs is kept */
 } SinkAttach;
 
 typedef struct SinkOps {
@@ -82,6 +117,9 @@ typedef struct SinkOps {
     bool (*abandon)(Sink *sink, SinkTable *table, Error *err);
     bool (*bulk_load)(Sink *sink, SinkTable *table, BulkSource *source, Error *err);
     bool (*bulk_commit)(Sink *sink, SinkTable *table, Position position, Error *err);
+    bool (*bulk_record)(Sink *sink, SinkTable *table, const BulkDone *done, Arena *arena,
+                        SinkLoaded *out_loaded, Error *err);
+    bool (*resume)(Sink *sink, SinkTable *table, const SinkResume *resume, Error *err);
     bool (*state_load)(Sink *sink, Buf *out, bool *out_found, Error *err);
     bool (*state_swap)(Sink *sink, Str state, Error *err);
     void (*close)(Sink *sink);
@@ -105,6 +143,9 @@ bool sink_evolve(Sink *sink, SinkTable *table, const TableSchema *schema, Error 
 /* All rows are about to be bulk-loaded anew, in this shape: bulk_commit() replaces what the table
  * had, and until then it stays visible. abandon() takes it back. */
 bool sink_replace(Sink *sink, SinkTable *table, const TableSchema *schema, Error *err) WARN_UNUSED;
+/* The same, but rows that were loaded and recorded before count, as if they were loaded now. With
+ * none it is sink_replace(). ERR_COPY: they do not fit the table any more, or are gone. */
+bool sink_resume(Sink *sink, SinkTable *table, const SinkResume *resume, Error *err) WARN_UNUSED;
 bool sink_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
 /* Make what the table was sent visible. Without anything written it does nothing. */
 bool sink_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
@@ -112,6 +153,9 @@ bool sink_commit(Sink *sink, SinkTable *table, Position position, int64_t commit
 bool sink_abandon(Sink *sink, SinkTable *table_or_null, Error *err) WARN_UNUSED;
 bool sink_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err) WARN_UNUSED;
 bool sink_bulk_commit(Sink *sink, SinkTable *table, Position position, Error *err) WARN_UNUSED;
+/* Other loads of the table may run meanwhile. The texts of *out_loaded live in the arena. */
+bool sink_bulk_record(Sink *sink, SinkTable *table, const BulkDone *done, Arena *arena,
+                      SinkLoaded *out_loaded, Error *err) WARN_UNUSED;
 
 /* The pipeline's state object (JSON), by compare-and-swap on what state_load or the last swap saw;
  * ERR_CONFLICT: another process wrote it meanwhile. */

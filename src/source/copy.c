@@ -28,6 +28,36 @@ copy_range(int64_t pages, int count, int i, int64_t *out_first, int64_t *out_end
     *out_end = i == count - 1 ? -1 : pages * (i + 1) / count;
 }
 
+static int
+by_page(const void *a, const void *b)
+{
+    const CopyRange *x = a;
+    const CopyRange *y = b;
+
+    if (x->relid != y->relid)
+        return x->relid < y->relid ? -1 : 1;
+    return x->first_page < y->first_page ? -1 : x->first_page > y->first_page;
+}
+
+int
+copy_ranges_join(CopyRange *ranges, int count)
+{
+    int kept = 0;
+
+    if (count > 1)
+        qsort(ranges, (size_t) count, sizeof *ranges, by_page);
+    for (int i = 0; i < count; i++) {
+        CopyRange *last = kept == 0 ? NULL : &ranges[kept - 1];
+
+        if (last != NULL && last->relid == ranges[i].relid &&
+            last->end_page == ranges[i].first_page)
+            last->end_page = ranges[i].end_page;
+        else
+            ranges[kept++] = ranges[i];
+    }
+    return kept;
+}
+
 enum { SIZE_REL, SIZE_PAGES, SIZE_PAGE_BYTES, SIZE_HEAP };
 
 /* Only the heap is known to scan ranges of ctid. */
@@ -59,32 +89,58 @@ size_row(const PgResult *sizes, uint32_t relid)
 }
 
 typedef struct Planner {
+    const CopyWant *want;
     const PgResult *sizes;
     bool ranges;
-    int64_t range_bytes;
     int64_t bytes;
     Buf tasks; /* CopyTask */
 } Planner;
 
+/* Pages [first, end) of a relation of `pages`; end -1: to the end. */
+static void
+plan_pages(Planner *planner, CopyTask task, int64_t pages, int64_t range_pages)
+{
+    int64_t first = task.first_page;
+    int64_t end = task.end_page;
+    int64_t size = end >= 0 ? end - first : pages > first ? pages - first : 0;
+    int count = range_pages == 0 ? 1 : copy_range_count(size, range_pages);
+
+    for (int i = 0; i < count; i++) {
+        copy_range(size, count, i, &task.first_page, &task.end_page);
+        task.first_page += first;
+        task.end_page = task.end_page < 0 ? end : task.end_page + first;
+        BUF_PUSH(&planner->tasks, CopyTask, task);
+    }
+}
+
 static void
 plan_relation(Planner *planner, CopyTask task)
 {
+    const CopyWant *want = planner->want;
     const PgResult *sizes = planner->sizes;
     int row = size_row(sizes, task.relid);
     int64_t pages = row < 0 ? 0 : pg_value_int(sizes, row, SIZE_PAGES);
     int64_t page_bytes = row < 0 ? 8192 : pg_value_int(sizes, row, SIZE_PAGE_BYTES);
-    int count = 1;
+    int64_t range_pages = 0; /* all in one */
 
-    if (planner->ranges && row >= 0 && pg_value_bool(sizes, row, SIZE_HEAP)) {
-        int64_t range_pages = planner->range_bytes / page_bytes;
-
-        count = copy_range_count(pages, range_pages < 1 ? 1 : range_pages);
-    }
-    for (int i = 0; i < count; i++) {
-        copy_range(pages, count, i, &task.first_page, &task.end_page);
-        BUF_PUSH(&planner->tasks, CopyTask, task);
-    }
     planner->bytes += pages * page_bytes;
+    if (planner->ranges && row >= 0 && pg_value_bool(sizes, row, SIZE_HEAP))
+        range_pages = want->range_bytes < page_bytes ? 1 : want->range_bytes / page_bytes;
+    task.first_page = 0;
+    for (int i = 0; i < want->done_count; i++) {
+        const CopyRange *done = &want->done[i];
+
+        if (done->relid != task.relid)
+            continue;
+        task.end_page = done->first_page;
+        if (task.end_page > task.first_page)
+            plan_pages(planner, task, pages, range_pages);
+        if (done->end_page < 0)
+            return;
+        task.first_page = done->end_page;
+    }
+    task.end_page = -1;
+    plan_pages(planner, task, pages, range_pages);
 }
 
 static void
@@ -126,9 +182,7 @@ source_copy_plan(PgConn *conn, Arena *arena, const CopyWant *want, CopyPlan *out
     if (!pg_query(conn, arena, sizes_sql, 1, params, &sizes, err))
         return WRAP(err, "read sizes of tables");
 
-    Planner planner = {.sizes = &sizes,
-                       .ranges = pg_server_version(conn) >= 140000,
-                       .range_bytes = want->range_bytes};
+    Planner planner = {.want = want, .sizes = &sizes, .ranges = pg_server_version(conn) >= 140000};
 
     for (int i = 0; i < want->count; i++)
         plan_table(&planner, want->tables[i]);

@@ -22,6 +22,13 @@ typedef struct CopyTask {
     int64_t end_page; /* exclusive; -1: to the end. {0, -1} is the whole relation */
 } CopyTask;
 
+/* Pages of a relation. */
+typedef struct CopyRange {
+    uint32_t relid;
+    int64_t first_page;
+    int64_t end_page; /* exclusive; -1: to the end */
+} CopyRange;
+
 typedef struct CopyPlan {
     int count;
     CopyTask *tasks; /* those of one table stand together */
@@ -31,7 +38,9 @@ typedef struct CopyPlan {
 typedef struct CopyWant {
     const SourceTable *const *tables; /* with a schema; they must outlive the plan */
     int count;
-    int64_t range_bytes; /* about this much of a relation for one task, TOAST not counted */
+    int64_t range_bytes;   /* about this much of a relation for one task, TOAST not counted */
+    const CopyRange *done; /* no task has pages of these; sorted by copy_ranges_join() */
+    int done_count;
 } CopyWant;
 
 /* Servers before 14 read a relation whole: they would scan all of it for each range. */
@@ -42,6 +51,9 @@ bool source_copy_plan(PgConn *conn, Arena *arena, const CopyWant *want, CopyPlan
 int copy_range_count(int64_t pages, int64_t range_pages);
 /* The i-th of `count` ranges of about equal size. */
 void copy_range(int64_t pages, int count, int i, int64_t *out_first, int64_t *out_end);
+
+/* By relation and page, neighbours made one; the new number of them. They must not overlap. */
+int copy_ranges_join(CopyRange *ranges, int count);
 
 /* The COPY statement of a task: columns by name in the schema's order. */
 const char *copy_task_sql(Arena *arena, const CopyTask *task);

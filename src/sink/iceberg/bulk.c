@@ -155,12 +155,16 @@ end_index(IcebergTable *table, BulkRows *rows, Error *err)
 }
 
 static void
-keep_files(IcebergTable *table, const Buf *files, Buf *into)
+keep_files(IcebergTable *table, const Buf *files, int load, Buf *into)
 {
     for (size_t i = 0; i < BUF_COUNT(files, DataFile); i++) {
-        DataFile kept = iceberg_copy_file(table->pending.arena, &BUF_AT(files, DataFile, i));
+        BulkFile kept = {.file =
+                             iceberg_copy_file(table->pending.arena, &BUF_AT(files, DataFile, i)),
+                         .load = load};
 
-        BUF_PUSH(into, DataFile, kept);
+        BUF_PUSH(into, BulkFile, kept);
+        if (into == &table->pending.loaded)
+            BUF_PUSH(&table->pending.files, DataFile, kept.file);
     }
 }
 
@@ -173,8 +177,8 @@ end_load(BulkRows *rows, bool keep)
 
     pthread_mutex_lock(&table->sink->lock);
     if (keep) {
-        keep_files(table, &rows->files, &table->pending.files);
-        keep_files(table, &rows->rejects, &table->bulk_rejects);
+        keep_files(table, &rows->files, rows->inner->load, &table->pending.loaded);
+        keep_files(table, &rows->rejects, rows->inner->load, &table->bulk_rejects);
         table->pending.any |= rows->files.len > 0;
     } else {
         for (size_t i = 0; i < BUF_COUNT(&rows->files, DataFile) && table->index != NULL; i++)
@@ -301,6 +305,12 @@ iceberg_bulk_commit(Sink *sink, SinkTable *sink_table, Position position, Error 
     IcebergTable *table = (IcebergTable *) (void *) sink_table;
 
     TRY(FAULT("sink.bulk_commit", err));
+    if (table->index_unsure)
+        TRY(iceberg_sync_index(table, err));
+    table->index_unsure = false;
+    iceberg_hide(table, position);
+    if (iceberg_is_hidden(table))
+        return true;
     TRY(iceberg_rejects_adopt((IcebergSink *) (void *) sink, table, err));
     /* also without rows: the position says that the copy is complete */
     return iceberg_commit_pending(table, position, 0, err);

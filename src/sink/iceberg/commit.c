@@ -250,7 +250,10 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
     table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
     iceberg_settle_shape(table);
     table->replacing = false;
+    table->keep_index = false;
+    iceberg_unhide(table);
     iceberg_keep_places(table);
+    iceberg_remove_records(table);
     iceberg_pending_reset(&table->pending);
     /* the rows are committed: an index that cannot be saved is read from them after a restart */
     if (!iceberg_save_index(table, err)) {
@@ -297,7 +300,13 @@ iceberg_commit(Sink *sink, SinkTable *sink_table, Position position, int64_t com
     (void) sink;
     if (table->rejects_pending)
         TRY(iceberg_rejects_commit(table->sink, position, commit_time_us, err));
-    if (!table->pending.any)
+    if (position < table->base.hidden_until) {
+        table->replayed = position;
+        return true;
+    }
+    if (iceberg_is_hidden(table))
+        TRY(iceberg_rejects_adopt(table->sink, table, err));
+    else if (!table->pending.any)
         return true;
     return iceberg_commit_pending(table, position, commit_time_us, err);
 }

@@ -290,6 +290,8 @@ iceberg_pending_reset(Pending *pending)
     else
         deletes_clear(pending->deletes);
     buf_reset(&pending->files);
+    buf_reset(&pending->loaded);
+    buf_reset(&pending->records);
     pending->fit = (SchemaFit){0};
     buf_reset(&pending->specs);
     pending->spec = NULL;
@@ -657,12 +659,27 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
     return done;
 }
 
+/* What it has beside the rows of the lake is of use only to a copy that goes on. */
+static bool
+load_index(IcebergTable *table, Error *err)
+{
+    TRY(open_index(table, err));
+    if (table->keep_index && (table->replacing || table->base.position == POSITION_NONE))
+        return true;
+    table->keep_index = false;
+    if (!table->replacing)
+        return iceberg_sync_index(table, err);
+    iceberg_empty_index(table);
+    return true;
+}
+
 bool
 iceberg_table_load(IcebergTable *table, Error *err)
 {
     table->half_loaded = true;
     table->rejects_pending = false;
     iceberg_pending_reset(&table->pending);
+    iceberg_unhide(table);
     buf_reset(&table->bulk_rejects);
     TRY(iceberg_table_refresh(table, err));
     TRY(use_metadata(table, err));
@@ -670,11 +687,7 @@ iceberg_table_load(IcebergTable *table, Error *err)
     TRY(iceberg_load_shape(table, err));
     TRY(iceberg_follow_spec(table, false, err));
     load_numerics(table);
-    TRY(open_index(table, err));
-    if (table->replacing)
-        iceberg_empty_index(table);
-    else
-        TRY(iceberg_sync_index(table, err));
+    TRY(load_index(table, err));
     TRY(iceberg_save_index(table, err));
     table->half_loaded = false;
     return true;

@@ -274,13 +274,15 @@ iceberg_bulk_rejects(IcebergTable *table, Arena *arena, const Batch *batch, Buf 
 bool
 iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
 {
-    size_t count = BUF_COUNT(&table->bulk_rejects, DataFile);
+    size_t count = BUF_COUNT(&table->bulk_rejects, BulkFile);
 
+    if (count > 0)
+        TRY(attach_rejects(sink, err));
     if (sink->rejects == NULL)
         return true;
     for (size_t i = 0; i < count; i++) {
         DataFile file = iceberg_copy_file(sink->rejects->pending.arena,
-                                          &BUF_AT(&table->bulk_rejects, DataFile, i));
+                                          &BUF_AT(&table->bulk_rejects, BulkFile, i).file);
 
         BUF_PUSH(&sink->rejects->pending.files, DataFile, file);
         sink->rejects->pending.any = true;

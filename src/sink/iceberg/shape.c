@@ -164,22 +164,32 @@ iceberg_evolve(Sink *sink, SinkTable *sink_table, const TableSchema *schema, Err
 }
 
 bool
-iceberg_replace(Sink *sink, SinkTable *sink_table, const TableSchema *schema, Error *err)
+iceberg_begin_anew(IcebergTable *table, const TableSchema *schema, Error *err)
 {
-    IcebergTable *table = (IcebergTable *) (void *) sink_table;
-
-    (void) sink;
     table->replacing = true;
     if (table->half_loaded)
         TRY(iceberg_table_load(table, err));
     iceberg_pending_reset(&table->pending);
+    iceberg_unhide(table);
+    buf_reset(&table->bulk_rejects);
     TRY(change(table, &(FitWant){.source = schema, .fresh = true}, err));
     if (metadata_current_snapshot(table->metadata) != NULL) {
         table->pending.truncated = true;
         table->pending.any = true;
     }
     deletes_clear(table->deletes);
+    return true;
+}
+
+bool
+iceberg_replace(Sink *sink, SinkTable *sink_table, const TableSchema *schema, Error *err)
+{
+    IcebergTable *table = (IcebergTable *) (void *) sink_table;
+
+    (void) sink;
+    TRY(iceberg_begin_anew(table, schema, err));
     TRY(iceberg_rekey_index(table, err));
     iceberg_empty_index(table);
+    table->keep_index = false;
     return true;
 }

@@ -84,6 +84,8 @@ iceberg_table_free(IcebergTable *table)
     deletes_free(table->pending.deletes);
     buf_done(&table->pending.specs);
     buf_done(&table->pending.files);
+    buf_done(&table->pending.loaded);
+    buf_done(&table->pending.records);
     buf_done(&table->pending.attempts);
     buf_done(&table->bulk_rejects);
     arena_free(table->pending.arena);
@@ -127,6 +129,7 @@ iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_
     IcebergTable *table = table_new(sink, open->schema, &open->name);
 
     table->replacing = open->replace;
+    table->keep_index = open->resume;
     table->partition = open->partition;
 
     bool done = catalog_load(sink->catalog, arena, &open->name, &found_table, &found, err) &&
@@ -165,8 +168,11 @@ attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
     TRY(FAULT("sink.attach", err));
 
     PartitionRule *partition = ARENA_NEW(sink->arena, PartitionRule); /* terms live in the config */
-    TableOpen open = {
-        .schema = schema, .name = name, .partition = partition, .replace = want->replace};
+    TableOpen open = {.schema = schema,
+                      .name = name,
+                      .partition = partition,
+                      .replace = want->replace,
+                      .resume = want->resume};
 
     *partition = rule.partition;
     TRY(iceberg_open_table(sink, &open, &table, err));
@@ -187,8 +193,8 @@ abandon(Sink *base, SinkTable *sink_table, Error *err)
     for (size_t i = 0; i < sink->table_count; i++)
         if (sink_table == NULL || sink->tables[i] == table)
             sink->tables[i]->rejects_pending = false;
-    if (table == NULL ||
-        (!table->pending.any && !table->half_loaded && table->bulk_rejects.len == 0))
+    if (table == NULL || (!table->pending.any && !table->half_loaded &&
+                          table->bulk_rejects.len == 0 && !iceberg_is_hidden(table)))
         return true;
     return iceberg_table_load(table, err);
 }
@@ -265,6 +271,8 @@ const SinkOps iceberg_sink_ops = {
     .abandon = abandon,
     .bulk_load = iceberg_bulk_load,
     .bulk_commit = iceberg_bulk_commit,
+    .bulk_record = iceberg_bulk_record,
+    .resume = iceberg_resume,
     .state_load = state_load,
     .state_swap = state_swap,
     .close = sink_done,

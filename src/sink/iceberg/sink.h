@@ -11,6 +11,8 @@
  *   manifests.c the manifests of the next snapshot; with build.h, deletes.c, position_deletes.c,
  *               vectors.c
  *   bulk.c      the initial copy, on several threads
+ *   resume.c    what a copy has so far, for a later process to go on with
+ *   catch_up.c  a batch of the stream into rows that are of several moments
  *   rejects.c   _walberg.rejects
  *
  * A table between two commits:
@@ -63,10 +65,19 @@ typedef struct IcebergSink {
     Arena *arena; /* process lifetime */
 } IcebergSink;
 
+/* A file of the initial copy. */
+typedef struct BulkFile {
+    DataFile file;
+    int load;          /* number of the load; -1: of an earlier process */
+    Position position; /* what its rows are as of; POSITION_NONE: the moment of the commit */
+} BulkFile;
+
 /* What was written since the last commit. DataFiles live in `arena`. */
 typedef struct Pending {
     Arena *arena;
     Buf files;        /* DataFile, data files only */
+    Buf loaded;       /* BulkFile: those of them that are of a copy; sorted by path while hidden */
+    Buf records;      /* of resume.c: what bulk_record() wrote of them, newest last */
     Deletes *deletes; /* rows to delete with the next commit */
     SchemaFit fit;    /* .next: the schema that the table gets with the next commit; NULL: as is */
     int fit_base_id;  /* last-column-id that it was made on */
@@ -109,7 +120,10 @@ struct IcebergTable {
     const PartitionRule *partition; /* the setting; NULL: a table of our own */
     Places *places; /* of live data files, once deletes of a partitioned table were written */
     Pending pending;
-    Buf bulk_rejects;     /* DataFile of the rejects table, written by copying threads */
+    Buf bulk_rejects;     /* BulkFile of the rejects table, written by copying threads */
+    Position replayed;    /* hidden: what write() gets is later than this */
+    bool index_unsure;    /* it lost something, and what is not known yet */
+    bool keep_index;      /* resume() follows: the index has files that no snapshot names */
     bool rejects_pending; /* values of it wait in the rejects table for a commit */
     bool replacing;       /* all its rows are about to go: they need not be whole */
     bool format_told;     /* what is to be said of its format version was said */
@@ -162,6 +176,9 @@ bool iceberg_evolve(Sink *sink, SinkTable *table, const TableSchema *schema,
                     Error *err) WARN_UNUSED;
 bool iceberg_replace(Sink *sink, SinkTable *table, const TableSchema *schema,
                      Error *err) WARN_UNUSED;
+/* Nothing of the table counts any more, and what is written from now on has this shape. The index
+ * is as it was. */
+bool iceberg_begin_anew(IcebergTable *table, const TableSchema *schema, Error *err) WARN_UNUSED;
 
 /* spec.c */
 
@@ -177,6 +194,13 @@ bool iceberg_check_spec(const IcebergTable *table, Arena *arena, ResultType **ou
 const TableMetadata *iceberg_shaped_metadata(const IcebergTable *table, Arena *arena);
 
 /* write.c */
+
+/* A row that is to be deleted: ordinal of its file in the index, and number. */
+typedef struct DeletedRow {
+    int file;
+    uint32_t row;
+} DeletedRow;
+
 bool iceberg_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
 
 /* Write rows as a new file of the table, durable in the store but in no snapshot yet. *out_file
@@ -289,6 +313,30 @@ bool iceberg_commit(Sink *sink, SinkTable *table, Position position, int64_t com
 bool iceberg_commit_pending(IcebergTable *table, Position position, int64_t commit_time_us,
                             Error *err) WARN_UNUSED;
 
+/* resume.c */
+bool iceberg_bulk_record(Sink *sink, SinkTable *table, const BulkDone *done, Arena *arena,
+                         SinkLoaded *out_loaded, Error *err) WARN_UNUSED;
+bool iceberg_resume(Sink *sink, SinkTable *table, const SinkResume *resume, Error *err) WARN_UNUSED;
+/* The rows are visible: nobody needs the records of them any more. */
+void iceberg_remove_records(IcebergTable *table);
+
+/* catch_up.c */
+
+/* All rows of a copy are pending. When they are not all of one moment, the table is hidden until
+ * the changes up to `position` are written. */
+void iceberg_hide(IcebergTable *table, Position position);
+void iceberg_unhide(IcebergTable *table); /* whatever becomes of it */
+
+static inline bool
+iceberg_is_hidden(const IcebergTable *table)
+{
+    return table->base.hidden_until != POSITION_NONE;
+}
+
+/* Which rows the batch deletes in a hidden table, as DeletedRow into *out; rows of the batch that
+ * the table has already as of later die. ERR_COPY: a row is missing. */
+bool iceberg_catch_up(IcebergTable *table, Batch *batch, Buf *out, Error *err) WARN_UNUSED;
+
 /* bulk.c */
 bool iceberg_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err) WARN_UNUSED;
 bool iceberg_bulk_commit(Sink *sink, SinkTable *table, Position position, Error *err) WARN_UNUSED;
@@ -315,6 +363,7 @@ typedef struct TableOpen {
     TableName name;
     const PartitionRule *partition; /* lives as long as the sink; NULL: a table of our own */
     bool replace;                   /* all rows are about to be copied anew */
+    bool resume;                    /* resume() follows */
 } TableOpen;
 
 bool iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_table,

@@ -278,11 +278,6 @@ iceberg_look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out
     return index_lookup(table->index, keys, count, out_hits, err);
 }
 
-typedef struct DeletedRow {
-    int file;
-    uint32_t row;
-} DeletedRow;
-
 static int
 by_file_and_row(const void *a, const void *b)
 {
@@ -462,11 +457,14 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
     /* first, and once: the rest may fail and be repeated with the same batch */
     TRY(iceberg_rejects_write(table, batch, err));
     buf_reset(&batch->rejects);
-    if (batch->truncated)
+    if (iceberg_is_hidden(table))
+        TRY(iceberg_catch_up(table, batch, &deleted, err));
+    else if (batch->truncated)
         apply_truncate(table);
     if (table->index != NULL) {
         TRY(iceberg_find_patches(table, batch, &places, err));
-        TRY(find_deleted_rows(table, batch, &deleted, err));
+        if (!iceberg_is_hidden(table))
+            TRY(find_deleted_rows(table, batch, &deleted, err));
     }
     if (batch->live_rows > 0) {
         BatchSource source = {.source = {.next = next_batch}, .batch = batch};
