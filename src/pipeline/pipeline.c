@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
 #include "pipeline/retry.h"
@@ -51,7 +52,8 @@ copy_missing_tables(Pipeline *pl, Error *err)
 
     pl->phase = "copying";
     while (!stopping(pl) && (pl->copier != NULL || tables_waiting(pl) > 0)) {
-        if (pl->copier == NULL ? copier_start(pl, err) : copier_step(pl, STEP_MS, &done, err)) {
+        if (pl->copier == NULL ? copier_start(pl, err)
+                               : copier_step(pl, LIMIT("copy.step_ms", STEP_MS), &done, err)) {
             status_write(pl, false);
             if (done)
                 copier_free(pl);

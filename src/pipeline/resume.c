@@ -58,7 +58,7 @@ obstacle(const Pipeline *pl, const PipeTable *table, const StateTable *known,
         return "it was rewritten meanwhile";
     if (copy->columns_mark != now->columns_mark)
         return "its columns changed meanwhile";
-    if (strcmp(copy->publication, publication->version) != 0 ||
+    if (publication->version == NULL || strcmp(copy->publication, publication->version) != 0 ||
         !gap_in_table(now, publication, &known->published, &err))
         return "it was published otherwise meanwhile";
     if (table->sink_table != NULL && table->sink_table->position >= newest(copy))

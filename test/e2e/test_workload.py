@@ -4,7 +4,6 @@ Seeds are printed in the header of the run and in a failure; WALBERG_SEED=n repe
 transactions (the moments of the kills come from the seed too, the machine's pace does not).
 """
 import random
-import threading
 import time
 
 import pytest
@@ -13,39 +12,12 @@ from lib.env import FULL, SEED, wait_for
 from lib.lake import Lake
 from lib.oracle import compare, is_equal
 from lib.walberg import Walberg
-from lib.workload import Workload
+from lib.workload import Load, Workload
 
 # One of the tables is partitioned in the lake, by its key and by a column that changes.
 PARTITIONED = {"tables__public__w_text__partition": "['bucket[3](code)', 'day(c2)']"}
 SECONDS = 120 if FULL else 20
 KILLS = 20 if FULL else 5
-
-
-class Load(threading.Thread):
-    """Transactions until told to stop; what went wrong is raised by stop()."""
-
-    def __init__(self, workload, rate):
-        super().__init__(daemon=True)
-        self.workload = workload
-        self.pause = 1 / rate
-        self.halt = threading.Event()
-        self.count = 0
-        self.error = None
-
-    def run(self):
-        try:
-            while not self.halt.is_set():
-                self.workload.transaction()
-                self.count += 1
-                time.sleep(self.pause)
-        except Exception as error:
-            self.error = error
-
-    def stop(self):
-        self.halt.set()
-        self.join(30)
-        if self.error:
-            raise self.error
 
 
 @pytest.mark.parametrize("alters", [False, True], ids=["rows", "rows and shapes"])

@@ -235,6 +235,40 @@ replayed_inserts_replace(void **state)
     assert_text(batch, 2, 2, "d");
 }
 
+/* A sink that has newer rows of some keys. */
+static void
+rows_of_a_key_can_be_killed(void **state)
+{
+    Fixture *fixture = *state;
+    Batch *batch = fixture->batch;
+    Hash128 keys[2];
+
+    batch_set_inserts_replace(batch, true);
+    insert(batch, "1", "a", "b");
+    update(batch, NULL, "2", "c", UNSENT);
+    update(batch, "3", "4", "d", UNSENT);
+    delete_id(batch, "5");
+    insert(batch, "6", "e", "f");
+    batch_seal(batch);
+    assert_counts(batch, 4, 4, 6, 2);
+    batch_kill_keys(batch, NULL, 0);
+    assert_counts(batch, 4, 4, 6, 2);
+
+    keys[0] = key_of(fixture->schema, "2");
+    keys[1] = key_of(fixture->schema, "6");
+    if (hash128_cmp(keys[0], keys[1]) > 0) {
+        keys[1] = keys[0];
+        keys[0] = key_of(fixture->schema, "6");
+    }
+    for (int i = 0; i < 2; i++) { /* again changes nothing */
+        batch_kill_keys(batch, keys, 2);
+        assert_counts(batch, 4, 2, 6, 1);
+        assert_true(!is_dead(batch, 0) && is_dead(batch, 1));
+        assert_true(!is_dead(batch, 2) && is_dead(batch, 3));
+        assert_int_equal(BUF_AT(&batch->patches, Patch, 0).row, 2);
+    }
+}
+
 static void
 rejects_are_recorded_once(void **state)
 {
@@ -361,6 +395,7 @@ main(void)
         cmocka_unit_test_setup_teardown(keys_can_move_and_swap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(truncate_forgets_what_was, set_up, tear_down),
         cmocka_unit_test_setup_teardown(replayed_inserts_replace, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_of_a_key_can_be_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rejects_are_recorded_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_folded_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_counted_as_it_is_used, set_up, tear_down),

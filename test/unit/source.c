@@ -60,6 +60,25 @@ ranges_cover_every_page_once(void **state)
                 check_ranges(pages[p], sizes[s]);
 }
 
+static void
+neighbours_become_one_range(void **state)
+{
+    (void) state;
+
+    CopyRange ranges[] = {{7, 20, -1}, {5, 10, 20}, {7, 0, 10}, {5, 0, 10},
+                          {7, 10, 15}, {5, 30, 31}, {6, 0, -1}};
+    static const CopyRange joined[] = {
+        {5, 0, 20}, {5, 30, 31}, {6, 0, -1}, {7, 0, 15}, {7, 20, -1}};
+
+    assert_int_equal(copy_ranges_join(NULL, 0), 0);
+    assert_int_equal(copy_ranges_join(ranges, 7), 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(ranges[i].relid, joined[i].relid);
+        assert_int_equal(ranges[i].first_page, joined[i].first_page);
+        assert_int_equal(ranges[i].end_page, joined[i].end_page);
+    }
+}
+
 /* --- keys ------------------------------------------------------------------------------------ */
 
 static Str ab_names[] = {{.ptr = "a", .len = 1}, {.ptr = "b", .len = 1}};
@@ -354,6 +373,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_texts_are_quoted),
         cmocka_unit_test(ranges_cover_every_page_once),
+        cmocka_unit_test(neighbours_become_one_range),
         cmocka_unit_test(key_follows_the_replica_identity),
         cmocka_unit_test(key_of_the_settings_needs_its_old_values),
         cmocka_unit_test(partitions_must_send_the_key_of_their_root),

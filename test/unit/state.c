@@ -3,6 +3,35 @@
 
 #include "pipeline/state.h"
 
+/* A copy under two snapshots. */
+static StateCopy
+sample_copy(void)
+{
+    static CopyRange first[] = {{16401, 0, 128}, {16402, 0, -1}};
+    static CopyRange second[] = {{16401, 4294967290, -1}};
+    static StateCopied parts[] = {
+        {.loaded = {.position = 0x1900,
+                    .rows = 5000000000,
+                    .files = "public/a.b/metadata/copy-1.avro",
+                    .rejects = "",
+                    .shape = "0123",
+                    .widths = "3=12,4,0"},
+         .tasks = 7,
+         .range_count = 2,
+         .ranges = first},
+        {.loaded = {.position = 0x1980, .files = "", .rejects = "r", .shape = "0123", .widths = ""},
+         .tasks = 1,
+         .range_count = 1,
+         .ranges = second},
+    };
+
+    return (StateCopy){.files_mark = 0xfedcba9876543211,
+                       .columns_mark = 9,
+                       .publication = "741",
+                       .count = 2,
+                       .parts = parts};
+}
+
 static PipelineState
 sample(StateTable *tables)
 {
@@ -31,6 +60,7 @@ sample(StateTable *tables)
         .schema_name = "public",
         .table_name = "a.b",
         .dropped = true,
+        .copy = sample_copy(),
     };
     return (PipelineState){
         .pipeline = "shop",
@@ -73,6 +103,11 @@ what_is_written_is_read(void **state)
     assert_int_equal(read.tables[0].published.entry, 4000000000U);
     assert_string_equal(read.tables[0].published.filter, tables[0].published.filter);
     assert_true(!read.tables[1].published.noted && read.tables[1].dropped);
+    assert_int_equal(read.tables[0].copy.count, 0);
+    assert_int_equal(read.tables[1].copy.count, 2);
+    assert_true(read.tables[1].copy.parts[0].loaded.rows == 5000000000);
+    assert_true(read.tables[1].copy.parts[1].ranges[0].first_page == 4294967290);
+    assert_true(read.tables[1].copy.parts[1].ranges[0].end_page == -1);
 }
 
 /* The lifetime of what a table was set from does not matter. */

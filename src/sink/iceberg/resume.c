@@ -237,7 +237,9 @@ iceberg_bulk_record(Sink *sink, SinkTable *sink_table, const BulkDone *done, Are
     loaded.shape = shape_text(table, arena);
     TRY(put_record(table, arena, &files, &loaded.files, err));
     TRY(put_record(table, arena, &rejects, &loaded.rejects, err));
+    pthread_mutex_lock(&table->sink->lock); /* loads keep their files in the same arena */
     note_record(table, &loaded, true);
+    pthread_mutex_unlock(&table->sink->lock);
     remove_superseded(table);
     table->keep_index = true;
     *out_loaded = loaded;

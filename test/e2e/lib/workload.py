@@ -9,6 +9,8 @@ and WALBERG_SEED=n replays it statement for statement.
 """
 import copy
 import random as randomness
+import threading
+import time
 import uuid
 
 from lib import values
@@ -295,3 +297,30 @@ class Workload:
     def forget(self, before):
         for table, (live, columns, spare) in zip(self.tables, before, strict=True):
             table.live, table.columns, table.spare = live, columns, spare
+
+
+class Load(threading.Thread):
+    """Transactions until told to stop; what went wrong is raised by stop()."""
+
+    def __init__(self, workload, rate):
+        super().__init__(daemon=True)
+        self.workload = workload
+        self.pause = 1 / rate
+        self.halt = threading.Event()
+        self.count = 0
+        self.error = None
+
+    def run(self):
+        try:
+            while not self.halt.is_set():
+                self.workload.transaction()
+                self.count += 1
+                time.sleep(self.pause)
+        except Exception as error:
+            self.error = error
+
+    def stop(self):
+        self.halt.set()
+        self.join(30)
+        if self.error:
+            raise self.error
