@@ -556,7 +556,7 @@ rows_of_two_moments_are_hidden_until_they_are_of_one(void **state)
     assert_int_equal(table->rows, 200);
 }
 
-/* One batch that is refused in a hidden table of rows [0, 10) and [10, 20). */
+/* One batch that is refused in a hidden table of rows [0, 10) and, later, [5, 20). */
 static void
 refused(Bench *bench, Batch *(*make)(const SinkTable *table))
 {
@@ -566,7 +566,7 @@ refused(Bench *bench, Batch *(*make)(const SinkTable *table))
 
     loaded[0] = load_and_record(bench, table, 0, 10, 100);
     table = resume(bench, 1, loaded);
-    OK(load_range(bench, table, 10, 20, false, &err));
+    OK(load_range(bench, table, 5, 20, false, &err));
     OK(sink_bulk_commit(bench->sink, table, 200, &err));
 
     Batch *batch = make(table);
@@ -590,11 +590,11 @@ update_of_a_missing_row(const SinkTable *table)
 }
 
 static Batch *
-key_change_of_a_newer_row(const SinkTable *table)
+key_change(const SinkTable *table, const char *id)
 {
     Error err = {0};
     Batch *batch = replay(table);
-    Datum old[2] = {{DATUM_TEXT, STR("15")}, {DATUM_NULL, STR("")}};
+    Datum old[2] = {{DATUM_TEXT, str_of(id)}, {DATUM_NULL, STR("")}};
     Datum after[2] = {{DATUM_TEXT, STR("600")}, {DATUM_UNCHANGED, STR("")}};
     Change change = {.op = OP_UPDATE,
                      .old_kind = OLD_KEY,
@@ -603,6 +603,18 @@ key_change_of_a_newer_row(const SinkTable *table)
 
     OK(batch_apply(batch, &map, &change, &(ChangeOrigin){.position = 1}, &err));
     return batch;
+}
+
+static Batch *
+key_change_of_a_newer_row(const SinkTable *table)
+{
+    return key_change(table, "15");
+}
+
+static Batch *
+key_change_of_a_row_of_both(const SinkTable *table)
+{
+    return key_change(table, "7");
 }
 
 static Batch *
@@ -624,6 +636,12 @@ static void
 a_newer_row_lends_no_values(void **state)
 {
     refused(*state, key_change_of_a_newer_row);
+}
+
+static void
+a_row_of_both_moments_lends_none_either(void **state)
+{
+    refused(*state, key_change_of_a_row_of_both);
 }
 
 static void
@@ -976,6 +994,7 @@ main(void)
         CASE(rows_of_two_moments_are_hidden_until_they_are_of_one),
         CASE(a_missing_row_is_never_guessed),
         CASE(a_newer_row_lends_no_values),
+        CASE(a_row_of_both_moments_lends_none_either),
         CASE(a_truncate_between_two_moments_is_refused),
         CASE(what_was_recorded_must_fit),
         CASE(many_commits_keep_history_bounded),

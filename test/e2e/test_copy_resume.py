@@ -5,6 +5,7 @@ WALBERG_LIMITS makes ranges of some pages instead of 32 MB, and a record every f
 instead of every five seconds. Where the copy is interrupted is said by a fault point:
 "crash:9:copy.record" dies before the ninth record, so that eight are certainly there.
 """
+import json
 import random
 import re
 import shutil
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from lib.env import SEED, wait_for
+from lib.env import FULL, SEED, wait_for
 from lib.lake import Lake
 from lib.oracle import compare, is_equal
 from lib.walberg import Walberg
@@ -174,6 +175,7 @@ REWRITES = {
     "vacuum full": ("delete from t where id % 2 = 0", "vacuum full t"),
     "cluster": ("cluster t using t_pkey",),
     "add column": ("alter table t add column more int default 3",),
+    "renamed and back": ("alter table t rename n to m", "alter table t rename m to n"),
     "other type": ("alter table t alter n type bigint",),
     "drop and add": ("alter table t drop column n, add column n int", "update t set n = id"),
     "made again": ("drop table t", *(sql.format("t") for sql in TABLE)),
@@ -218,7 +220,7 @@ def test_key_that_was_another_for_a_while(database, walberg, lake):
                      "update t set id = id + 10000 where id > 3000",
                      "alter table t drop constraint other, add constraint t_pkey primary key (id)",
                      "delete from t where id % 3 = 0")
-    finish(walberg)
+    assert "its columns or its key changed" in finish(walberg)
     compare(database, lake, ["t"])
 
 
@@ -358,7 +360,10 @@ def test_dies_at_every_point_of_what_is_resumed(postgres, tmp_path, database, wa
     """Each point that a resumed copy passes, at its first passing; and fails there once."""
     resumed_scene(database, walberg)
     points = sorted(set(re.findall(r"^fault point (\S+)$", finish(walberg, "list"), re.M)))
-    assert {"sink.resume", "sink.bulk_record", "copy.record", "sink.bulk_commit"} <= set(points)
+    ours = {"sink.resume", "sink.bulk_record", "copy.record", "sink.bulk_commit"}
+    assert ours <= set(points)
+    if not FULL:
+        points = sorted({*ours, *random.Random(SEED).sample(points, 6)})
     for mode in ("crash", "fail"):
         for number, point in enumerate(points):
             database.execute("drop table t")
@@ -394,18 +399,37 @@ def test_others_stream_while_it_is_hidden(database, walberg, lake):
     compare(database, lake, ["t", "small"])
 
 
+def recorded(walberg):
+    """Of the only copy in the state object: its oldest position, and what the slot was told."""
+    path = walberg.folder / "lake" / "_walberg" / f"{walberg.database.name}.json"
+    state = json.loads(path.read_text())
+    parts = [table["copy"]["parts"] for table in state["tables"] if "copy" in table]
+    return parts[0][0]["position"], state["acknowledged"]
+
+
 def test_never_shown_before_it_is_whole(database, walberg, lake):
+    """It dies while it is replayed, in several epochs, and another table goes on: the slot and the
+    state wait, and all of it is replayed again."""
     records = walberg.folder / "lake" / "public" / "t" / "metadata"
     create(database, "t")
+    database.execute("create table small (id int primary key)")
+    total = ranges(database)
     interrupt(walberg)
-    database.execute(*CHANGES["moves twice"])
-    assert run(walberg, "crash:2:reader.hand_over").returncode == KILLED
+    database.execute(*MAKE_ROOM)
+    for i in range(10):
+        database.execute(f"update t set n = n + 1 where id % 10 > {i}",
+                         f"insert into small values ({i})")
+    settings = {"commit.rows": 1000}
+    assert run(walberg, "crash:5:writer.committed", **settings).returncode == KILLED
     assert lake.table("t").snapshot is None
+    assert lake.table("small").snapshot is not None
+    oldest, acknowledged = recorded(walberg)
+    assert acknowledged == oldest
     assert list(records.glob("copy-*"))
-    assert resumed(finish(walberg)) >= ranges(database) // 2
+    assert resumed(finish(walberg, **settings)) >= total
     assert len(lake.table("t").metadata["snapshots"]) == 1
     assert len(list(records.glob("copy-*"))) <= 2  # those of the process that died at the end of one
-    compare(database, lake, ["t"])
+    compare(database, lake, ["t", "small"])
 
 
 def test_resync_goes_on_too(database, walberg, lake):
@@ -458,13 +482,10 @@ def test_files_that_somebody_removed(database, walberg, lake):
 
 
 def test_slot_stays_for_it(database, walberg):
-    """While other tables move on, also after a restart, the slot keeps what will be replayed."""
     create(database, "t")
     interrupt(walberg)
-    state = (walberg.folder / "lake" / "_walberg" / f"{database.name}.json").read_text()
-    position = re.search(r'"copy": \{.*?"position": "([^"]+)"', state, re.S).group(1)
-    assert re.search(r'"acknowledged": "([^"]+)"', state).group(1) == position
-    assert walberg.slot()[1] == position
+    oldest, acknowledged = recorded(walberg)
+    assert acknowledged == oldest == walberg.slot()[1]
 
 
 def test_widths_and_rejects_of_what_was_done_before(database, walberg, lake):
