@@ -151,7 +151,8 @@ CHANGES = {
                    "update t set id = -id where id % 10 = -1"),
     "swapped keys": (*MAKE_ROOM, "update t set n = id",
                      "update t set id = -id where id in (1, 3991)",
-                     "update t set id = 3991 where id = -1", "update t set id = 1 where id = -3991"),
+                     "update t set id = 3991 where id = -1",
+                     "update t set id = 1 where id = -3991"),
     "emptied": ("delete from t", "vacuum t", "insert into t values (1, 1, 'one')"),
 }
 
@@ -290,7 +291,8 @@ def churn(database, chance):
         rest = chance.randrange(part)
         database.execute(chance.choice([
             f"update t set n = n + 1 where id % {part} = {rest}",
-            f"update t set pad = repeat('p', {chance.randrange(300, 500)}) where id % {part} = {rest}",
+            f"update t set pad = repeat('p', {chance.randrange(300, 500)})"
+            f" where id % {part} = {rest}",
             f"update t set body = repeat(md5(id::text), 90) where id % {part * 5} = {rest}",
             f"delete from t where id % {part} = {rest}",
             "insert into t select n, 1, repeat('i', 400) from generate_series(1, 5000) n"
@@ -305,8 +307,8 @@ def test_interrupted_again_and_again(number, database, walberg, lake):
     """Several snapshots, and deaths in the hidden phase."""
     chance = random.Random(f"{SEED} {number}")
     create(database, "t")
-    points = ["copy.record", "source.copy.task", "copy.batch", "sink.bulk_record", "sink.file_written",
-              "sink.state", "sink.resume", "reader.hand_over", "sink.bulk_commit", "sink.commit",
+    points = ["copy.record", "source.copy.task", "copy.batch", "sink.bulk_record",
+              "sink.file_written", "sink.state", "sink.resume", "reader.hand_over", "sink.bulk_commit", "sink.commit",
               "writer.commit_table", "copy.snapshot"]
     interrupt(walberg)
     for _ in range(5):
@@ -332,7 +334,8 @@ def test_workload_while_copies_are_interrupted(alters, database, walberg, lake):
         load = Load(workload, rate=40)
         load.start()
         for _ in range(4):
-            walberg.extra_environment["WALBERG_FAULT"] = f"crash:{dice.randrange(2, 20)}:copy.record"
+            nth = dice.randrange(2, 20)
+            walberg.extra_environment["WALBERG_FAULT"] = f"crash:{nth}:copy.record"
             walberg.start(copy__workers=2)
             time.sleep(dice.uniform(1, 2))
             walberg.kill()
@@ -428,7 +431,7 @@ def test_never_shown_before_it_is_whole(database, walberg, lake):
     assert list(records.glob("copy-*"))
     assert resumed(finish(walberg, **settings)) >= total
     assert len(lake.table("t").metadata["snapshots"]) == 1
-    assert len(list(records.glob("copy-*"))) <= 2  # those of the process that died at the end of one
+    assert len(list(records.glob("copy-*"))) <= 2  # of the process that died
     compare(database, lake, ["t", "small"])
 
 
@@ -449,7 +452,8 @@ def test_partitions_in_source_and_lake(database, walberg, lake):
     database.execute("create table t (id int primary key, n int, pad text) partition by range (id)",
                      *(f"create table t{i} partition of t for values from ({i * 1000})"
                        f" to ({i * 1000 + 1000})" for i in range(5)),
-                     "insert into t select n, n % 7, repeat('x', 400) from generate_series(1, 4000) n",
+                     "insert into t select n, n % 7, repeat('x', 400)"
+                     " from generate_series(1, 4000) n",
                      "vacuum analyze t")
     settings = {"tables.public.t.partition": "['n']"}
     interrupt(walberg, **settings)
