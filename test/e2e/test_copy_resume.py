@@ -1,5 +1,5 @@
-"""An initial copy that was interrupted goes on: ranges of pages that are done are not read again, and
-what changed meanwhile is replayed before anything is shown.
+"""An initial copy that was interrupted goes on: ranges of pages that are done are not read again,
+and what changed meanwhile is replayed before anything is shown.
 
 WALBERG_LIMITS makes ranges of some pages instead of 32 MB, and a record every few milliseconds
 instead of every five seconds. Where the copy is interrupted is said by a fault point:
@@ -308,7 +308,8 @@ def test_interrupted_again_and_again(number, database, walberg, lake):
     chance = random.Random(f"{SEED} {number}")
     create(database, "t")
     points = ["copy.record", "source.copy.task", "copy.batch", "sink.bulk_record",
-              "sink.file_written", "sink.state", "sink.resume", "reader.hand_over", "sink.bulk_commit", "sink.commit",
+              "sink.file_written", "sink.state", "sink.resume", "reader.hand_over",
+              "sink.bulk_commit", "sink.commit",
               "writer.commit_table", "copy.snapshot"]
     interrupt(walberg)
     for _ in range(5):
@@ -348,8 +349,8 @@ def test_workload_while_copies_are_interrupted(alters, database, walberg, lake):
         load.stop()
         walberg.wait_caught_up()
     assert "copy resumed" in walberg.log()
-    wait_for("all tables to be as in the catalog", lambda: is_equal(database, lake, workload.names), 60,
-             pause=2)
+    wait_for("all tables to be as in the catalog",
+             lambda: is_equal(database, lake, workload.names), 60, pause=2)
     compare(database, lake, workload.names)
 
 
