@@ -43,8 +43,12 @@ enum {
 /* A table under this copy. */
 typedef struct CopyTable {
     PipeTable *table;
-    atomic_int left; /* tasks */
-    atomic_bool failed;
+    atomic_int left;       /* tasks */
+    atomic_int working;    /* workers that are at it */
+    atomic_bool refused;   /* a worker has the error and is about to say so: */
+    atomic_bool failed;    /* no task of it begins any more, and those under way end */
+    Error error;           /* with failed */
+    atomic_bool told;      /* to the main thread */
     ResumeProgress before; /* what of it was copied under earlier snapshots */
     int first_task;        /* of its own ones, which stand together in the plan */
     int task_count;
@@ -99,6 +103,7 @@ tell(Copier *copier, CopyTable *copy, const Error *error)
 typedef struct TaskSource {
     BulkSource source;
     Copier *copier;
+    const CopyTable *copy;
     CopyReader *reader;
     Batch *batch;
     bool ended;
@@ -112,7 +117,7 @@ next_task_batch(BulkSource *source, Batch **out_batch, Error *err)
     *out_batch = NULL;
     if (from->ended)
         return true;
-    if (atomic_load(&from->copier->quit))
+    if (atomic_load(&from->copier->quit) || atomic_load(&from->copy->failed))
         return FAIL(err, ERR_CANCELED, "the copy ends");
     TRY(FAULT("copy.batch", err));
     batch_reset(from->batch);
@@ -127,7 +132,8 @@ run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Er
     PipeTable *table = copy->table;
     TaskSource source = {
         .source = {.next = next_task_batch, .load = (int) (task - copier->plan.tasks)},
-        .copier = copier};
+        .copier = copier,
+        .copy = copy};
     CopyRun run = {
         .batch_rows = BATCH_ROWS,
         .batch_bytes = BATCH_BYTES,
@@ -158,10 +164,22 @@ table_of_task(Copier *copier, const CopyTask *task)
 }
 
 static void
-note_failure(Copier *copier, CopyTable *copy, const Error *err)
+note_failure(CopyTable *copy, const Error *err)
 {
-    if (!atomic_exchange(&copy->failed, true))
-        tell(copier, copy, err);
+    if (atomic_exchange(&copy->refused, true))
+        return; /* another worker says why */
+    copy->error = *err;
+    atomic_store(&copy->failed, true);
+}
+
+/* The main thread may do what it wants with the table once it knows of the failure (`resync` loads
+ * it anew), so it is told by the last worker that leaves. */
+static void
+leave_table(Copier *copier, CopyTable *copy)
+{
+    if (atomic_fetch_sub(&copy->working, 1) == 1 && atomic_load(&copy->failed) &&
+        !atomic_exchange(&copy->told, true))
+        tell(copier, copy, &copy->error);
 }
 
 /* A connection of a worker, in a transaction under the snapshot. */
@@ -200,9 +218,11 @@ work_at(Copier *copier, PgConn **conn, const CopyTask *task, CopyTable *copy, Er
         *conn = NULL;
         /* a refusal, or a relation that the snapshot cannot read any more, concerns the table */
         if (joined && (err->kind == ERR_INPUT || err->kind == ERR_CONFLICT)) {
-            note_failure(copier, copy, err);
+            note_failure(copy, err);
             return true;
         }
+        if (atomic_load(&copy->failed))
+            return true;
         if (!retry_again(&retry, "a part of the copy is repeated", err))
             return false;
     }
@@ -219,8 +239,14 @@ work(Copier *copier, PgConn **conn, Error *err)
             break;
 
         const CopyTask *task = &copier->plan.tasks[i];
+        CopyTable *copy = table_of_task(copier, task);
 
-        TRY(work_at(copier, conn, task, table_of_task(copier, task), err));
+        atomic_fetch_add(&copy->working, 1);
+
+        bool goes_on = work_at(copier, conn, task, copy, err);
+
+        leave_table(copier, copy);
+        TRY(goes_on);
     }
     if (*conn != NULL && !source_copy_end(*conn, err)) /* it only read, and all of it */
         log_debug("a worker's transaction did not end", LOG_STR("error", err->msg));
@@ -604,17 +630,28 @@ last_snapshot(const Copier *copier, const CopyTable *copy)
                : copier->snapshot.position;
 }
 
+/* The connection for it was idle all the while, and may have been cut. */
+static bool
+ask_for_columns(Pipeline *pl, const PipeTable *table, bool *out_same, Error *err)
+{
+    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? COMMIT_ONCE_MS : 0);
+
+    while (!columns_stood_still(pl, table, out_same, err)) {
+        pg_close(pl->conn);
+        pl->conn = NULL;
+        if (!retry_again(&retry, "cannot look at a table that was copied", err))
+            return false;
+    }
+    return true;
+}
+
 static bool
 end_table(Pipeline *pl, CopyTable *copy, Error *err)
 {
     PipeTable *table = copy->table;
     bool same;
 
-    if (!columns_stood_still(pl, table, &same, err)) {
-        pg_close(pl->conn);
-        pl->conn = NULL;
-        return false;
-    }
+    TRY(ask_for_columns(pl, table, &same, err));
     if (same) {
         TRY(record_whole(pl, copy, err));
         return commit_copy(pl, table, last_snapshot(pl->copier, copy), err);

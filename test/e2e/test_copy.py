@@ -1,11 +1,13 @@
 """The initial copy, disturbed: connections cut, tables changed, a store away."""
+import os
+import signal
 import time
 
 import pytest
 
 from lib.env import wait_for
 from lib.lake import Lake
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 from lib.storage import SeaweedFS, Storage
 from lib.walberg import Walberg
 
@@ -42,6 +44,50 @@ def test_lost_worker_connection_repeats_its_task_only(database, walberg, lake):
     walberg.wait_caught_up()
     compare(database, lake, ["t"])
     assert snapshots_opened(walberg) == 1
+
+
+def test_lost_idle_connection_costs_nothing(database, walberg, lake):
+    """It does nothing while workers copy, and is asked when they are done."""
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    copying(database)
+    database.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname ="
+                     " current_database() and application_name = 'walberg'"
+                     " and query not like 'CREATE_REPLICATION%'")
+    walberg.wait_streaming()
+    compare(database, lake, ["t"])
+    assert snapshots_opened(walberg) == 1 and walberg.log().count("copied table=") == 1
+
+
+def test_refused_while_another_worker_is_at_it(database, walberg, lake):
+    """The table is parked when the last one has left it: what then loads it anew is alone."""
+    role = f"weak_{database.name}"
+    database.execute(f"create role {role} login replication", "create publication mine for all"
+                     " tables", "create table other (id int primary key)",
+                     f"alter default privileges in schema public grant select on tables to {role}",
+                     f"grant select on other to {role}")
+    walberg.positional = lambda: [database.server.uri(database.name, role), walberg.storage.uri]
+    walberg.start(copy__workers=2, source__publication="mine")
+    walberg.wait_streaming()
+    create(database, "t")
+    worker = copying(database)[0][0]
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        database.execute(f"revoke select on t from {role}")
+        time.sleep(3)
+        database.execute(f"grant select on t to {role}")
+        request = walberg.folder / "state" / "resync"
+        request.write_text("public.t\n")
+        wait_for("the request to be taken", lambda: not request.exists(), 20)
+        assert "parked" not in walberg.log()
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    walberg.wait_for_log("parked table=public.t")
+    request.write_text("public.t\n")
+    database.execute("update t set body = 'new' where id % 1000 = 1")
+    wait_for("t", lambda: is_equal(database, lake, ["t", "other"]), 60, pause=1)
+    walberg.kill()
+    database.execute(f"drop owned by {role}", f"drop role {role}")
 
 
 def test_lost_snapshot_begins_again(database, walberg, lake):
