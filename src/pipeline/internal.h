@@ -75,6 +75,9 @@ bool recover_source(Pipeline *pl, Error *err) WARN_UNUSED; /* connect, server, s
 /* The lake's state object: is it the source we know? Announces a new slot. */
 bool recover_state(Pipeline *pl, Error *err) WARN_UNUSED;
 bool recover_slot(Pipeline *pl, Error *err) WARN_UNUSED; /* checked, or made */
+/* With the tables there: whether the source went on from what the lake has, on which timeline ever.
+ * The state object knows the new one before anything of it is read. */
+bool recover_timeline(Pipeline *pl, Error *err) WARN_UNUSED;
 /* Before a later session of the stream: is it still the same source, is the slot where we left it?
  */
 bool recover_again(Pipeline *pl, Error *err) WARN_UNUSED;

@@ -19,6 +19,20 @@ stopping(const Pipeline *pl)
     return atomic_load(pl->stop) || cancel_is_set(pl->cancel);
 }
 
+/* Wait and meet the source again, as long as it takes; false with what a person has to mend. */
+static bool
+reconnect(Pipeline *pl, Retry *retry, const char *what, Error *err)
+{
+    do {
+        snprintf(pl->last_error, sizeof pl->last_error, "%s", err->msg);
+        status_write(pl, true);
+        if (!retry_again(retry, what, err))
+            return false;
+    } while (!recover_again(pl, err));
+    pl->last_error[0] = '\0';
+    return true;
+}
+
 /* --- the initial copy ------------------------------------------------------------------------ */
 
 /* Queries may see the copied tables: up to the oldest of them, all have everything. */
@@ -61,10 +75,8 @@ copy_missing_tables(Pipeline *pl, Error *err)
             continue;
         }
         copier_free(pl);
-        pg_close(pl->conn); /* it may have gone with the others: the next try opens it again */
-        pl->conn = NULL;
-        if (!retry_again(&retry, "the copy was interrupted", err))
-            return false;
+        if (!reconnect(pl, &retry, "the copy was interrupted", err))
+            return stopping(pl);
     }
     copier_free(pl);
     return stopping(pl) || show_copied_tables(pl, err);
@@ -109,6 +121,8 @@ start_reader(Pipeline *pl)
         .publication = pl->config->source_publication,
         .table_count = pl->table_count,
         .tables = pl->tables,
+        /* a standby follows others to theirs: what it has replayed is never taken back */
+        .timeline = pl->server.in_recovery ? 0 : pl->server.timeline,
         .start = pl->state.acknowledged,
         .cut_count = BUF_COUNT(&pl->cuts, Position),
         .cuts = (const Position *) (void *) pl->cuts.ptr,
@@ -256,20 +270,6 @@ prepare_session(Pipeline *pl, Error *err)
     return true;
 }
 
-/* Wait and meet the source again, as long as it takes; false with what a person has to mend. */
-static bool
-reconnect(Pipeline *pl, Retry *retry, Error *err)
-{
-    do {
-        snprintf(pl->last_error, sizeof pl->last_error, "%s", err->msg);
-        status_write(pl, true);
-        if (!retry_again(retry, "the stream was interrupted", err))
-            return false;
-    } while (!recover_again(pl, err));
-    pl->last_error[0] = '\0';
-    return true;
-}
-
 typedef enum SessionEnd {
     SESSION_DONE,        /* the source was read up to where we wanted */
     SESSION_AGAIN,       /* something joins, or changed its shape */
@@ -317,7 +317,7 @@ stream(Pipeline *pl, Error *err)
     pl->phase = "streaming";
     atomic_store(pl->options->graceful, true);
     /* the copy may have taken hours: somebody may have moved the slot meanwhile */
-    if (!recover_again(pl, err) && !reconnect(pl, &retry, err))
+    if (!recover_again(pl, err) && !reconnect(pl, &retry, "the stream was interrupted", err))
         return stopping(pl);
     for (;;) {
         Position before = pl->committed;
@@ -330,7 +330,7 @@ stream(Pipeline *pl, Error *err)
             retry_reset(&retry);
         if (end == SESSION_AGAIN && recover_again(pl, err))
             continue;
-        if (!reconnect(pl, &retry, err))
+        if (!reconnect(pl, &retry, "the stream was interrupted", err))
             return stopping(pl);
     }
 }
@@ -340,11 +340,12 @@ stream(Pipeline *pl, Error *err)
 static bool
 run(Pipeline *pl, Error *err)
 {
-    TRY(recover_source(pl, err)); /* who is there */
-    TRY(recover_state(pl, err));  /* is it the one the lake knows */
-    TRY(tables_publish(pl, err)); /* before the slot: it cannot see an older publication */
-    TRY(recover_slot(pl, err));   /* state object and slot agree, or are made */
-    TRY(tables_attach(pl, err));  /* the lake says how far each table is */
+    TRY(recover_source(pl, err));   /* who is there */
+    TRY(recover_state(pl, err));    /* is it the one the lake knows */
+    TRY(tables_publish(pl, err));   /* before the slot: it cannot see an older publication */
+    TRY(recover_slot(pl, err));     /* state object and slot agree, or are made */
+    TRY(tables_attach(pl, err));    /* the lake says how far each table is */
+    TRY(recover_timeline(pl, err)); /* and whether the source has that in its past */
     TRY(shapes_take_requests(pl, err));
     TRY(child_start(pl, err));         /* queries from now on */
     TRY(copy_missing_tables(pl, err)); /* under one snapshot */

@@ -528,6 +528,7 @@ run_session(Reader *reader, Error *err)
         .conninfo = reader->options.conninfo,
         .slot = reader->options.slot,
         .publication = reader->options.publication,
+        .timeline = reader->options.timeline,
         .start = reader->options.start,
         .cancel = reader->options.cancel,
     };

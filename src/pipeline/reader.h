@@ -25,6 +25,7 @@ typedef struct ReaderOptions {
     size_t cut_count;
     const Position *cuts; /* ascending: no epoch has transactions from both sides of one */
     Position stop_at;     /* POSITION_NONE: never; else end when the source was read up to here */
+    int timeline;         /* of the server that was looked at; 0: any */
     int64_t commit_interval_ms;
     int64_t commit_rows;
     int64_t commit_bytes;

@@ -19,6 +19,10 @@
 #include "pipeline/retry.h"
 #include "source/slot.h"
 
+#define HINT_SOURCE_LOST                                                                           \
+    "hint: the lake may have rows that the source lost, and would miss what it wrote since; "      \
+    "begin again: see \"Beginning again\" in the README"
+
 enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_WAIT_MS = 3000, LOCK_PAUSE_MS = 50 };
 
 /* --- the source ------------------------------------------------------------------------------ */
@@ -107,19 +111,100 @@ meet_source(Pipeline *pl, Error *err)
     return source_server_check(&pl->server, err);
 }
 
+/* How far anything in the lake is. */
+static Position
+lake_position(const Pipeline *pl)
+{
+    const PipelineState *state = &pl->state;
+    Position farthest =
+        state->acknowledged > state->committed ? state->acknowledged : state->committed;
+
+    for (size_t i = 0; i < state->table_count; i++)
+        if (state->tables[i].committed > farthest)
+            farthest = state->tables[i].committed;
+    for (size_t i = 0; i < pl->table_count; i++) {
+        const SinkTable *table = pl->tables[i]->sink_table;
+
+        if (table != NULL && table->position > farthest)
+            farthest = table->position;
+    }
+    return farthest;
+}
+
 /* Less WAL than the lake has seen: the source went back in time. */
 static bool
 check_not_older(const Pipeline *pl, Error *err)
 {
-    if (pl->server.flush >= pl->state.acknowledged && pl->server.flush >= pl->state.committed)
+    Position lake = lake_position(pl);
+
+    if (pl->server.flush >= lake)
         return true;
-    return FAIL(
-        err, ERR_INPUT,
-        "the source's WAL ends at %s, but the lake has transactions up to %s: it was restored "
-        "from a backup, or a standby that lagged was promoted\n"
-        "hint: the lake may hold rows that the source lost; begin again, see \"Beginning "
-        "again\" in the README",
-        POSITION_TEXT(pl->server.flush), POSITION_TEXT(pl->state.committed));
+    return FAIL(err, ERR_INPUT,
+                "the source's WAL ends at %s, but the lake has transactions up to %s: it was "
+                "restored from a backup, or a standby that lagged was promoted\n" HINT_SOURCE_LOST,
+                POSITION_TEXT(pl->server.flush), POSITION_TEXT(lake));
+}
+
+static bool
+load_history(const Pipeline *pl, Arena *arena, Str *out_history, Error *err)
+{
+    AUTO_PG PgConn *conn = NULL;
+    PgConnect connect = {.conninfo = pl->config->source_postgres,
+                         .replication = true,
+                         .application_name = "walberg",
+                         .cancel = pl->cancel};
+
+    *out_history = STR_NULL;
+    if (pl->server.timeline == 1)
+        return true;
+    TRY(pg_connect(&connect, &conn, err));
+    return source_timeline_history(conn, arena, pl->server.timeline, out_history, err);
+}
+
+/* A standby that lagged, or a backup, may by now have more WAL than the lake has seen, but another:
+ * a position means the same transaction only as far as the two pasts are one. Two backups of one
+ * server may both have called their timeline the same; then it began elsewhere. */
+static bool
+check_timeline(const Pipeline *pl, Timeline *out_now, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const PipelineState *state = &pl->state;
+    Position lake = lake_position(pl);
+    Timeline known;
+    Str history;
+    Error not_there;
+
+    TRY(load_history(pl, arena, &history, err));
+    TRY(source_timeline_find(history, pl->server.timeline, pl->server.timeline, out_now, err));
+    if (!source_timeline_find(history, pl->server.timeline, state->timeline, &known, &not_there))
+        return FAIL(err, ERR_INPUT, "the source was restored from a backup: %s\n" HINT_SOURCE_LOST,
+                    not_there.msg);
+    if (state->timeline_began != POSITION_NONE && state->timeline_began != known.began)
+        known.end = known.began < state->timeline_began ? known.began : state->timeline_began;
+    if (lake <= known.end)
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "the source left the timeline %d that the lake was filled from at %s, but the lake "
+                "has transactions up to %s: a standby that lagged was promoted, or a backup "
+                "restored\n" HINT_SOURCE_LOST,
+                state->timeline, POSITION_TEXT(known.end), POSITION_TEXT(lake));
+}
+
+bool
+recover_timeline(Pipeline *pl, Error *err)
+{
+    PipelineState *state = &pl->state;
+    Timeline now;
+
+    TRY(check_timeline(pl, &now, err));
+    if (state->timeline == pl->server.timeline && state->timeline_began == now.began)
+        return true;
+    if (state->timeline != pl->server.timeline)
+        log_warn("the source goes on with another timeline", LOG_INT("was", state->timeline),
+                 LOG_INT("is", pl->server.timeline));
+    state->timeline = pl->server.timeline;
+    state->timeline_began = now.began;
+    return pipeline_write_state(pl, err);
 }
 
 bool
@@ -227,9 +312,6 @@ same_source(const Pipeline *pl, Error *err)
                     "the lake was filled from database %s, this is %s\n"
                     "hint: connect to the first one, or begin a new pipeline: --set pipeline=...",
                     state->database, pl->server.database);
-    if (state->timeline != pl->server.timeline)
-        log_warn("the source has another timeline than before", LOG_INT("was", state->timeline),
-                 LOG_INT("is", pl->server.timeline));
     if (strcmp(state->slot, pl->config->source_slot) != 0)
         return FAIL(err, ERR_INPUT,
                     "the pipeline reads slot %s, the settings say %s\n"
@@ -313,11 +395,13 @@ recover_state(Pipeline *pl, Error *err)
     AUTO_ARENA Arena *arena = arena_new();
     bool found;
     Slot slot;
+    Timeline now;
 
     TRY(load_state(pl, &found, err));
     if (found) {
         TRY(same_source(pl, err));
-        return check_not_older(pl, err);
+        TRY(check_not_older(pl, err));
+        return check_timeline(pl, &now, err);
     }
     TRY(source_slot_check_name(pl->config->source_slot, err));
     TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));
@@ -352,5 +436,6 @@ recover_again(Pipeline *pl, Error *err)
     TRY(meet_source(pl, err));
     TRY(same_source(pl, err));
     TRY(check_not_older(pl, err));
+    TRY(recover_timeline(pl, err));
     return check_slot(pl, err);
 }

@@ -132,6 +132,7 @@ state_write(const PipelineState *state, Buf *out)
     put_text(&json, "writer", state->writer);
     put_text(&json, "system_identifier", state->system_identifier);
     put_number(&json, "timeline", state->timeline);
+    put_position(&json, "timeline_began", state->timeline_began);
     put_text(&json, "database", state->database);
     put_text(&json, "slot", state->slot);
     put_text(&json, "publication", state->publication);
@@ -316,6 +317,8 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
         TRY(get_text(arena, root, "publication_version", &state.publication_version, err));
     TRY(get_text(arena, root, "phase", &phase, err));
     state.phase = strcmp(phase, "creating") == 0 ? SLOT_CREATING : SLOT_READY;
+    if (json_object_get(root, "timeline_began") != NULL)
+        TRY(get_position(root, "timeline_began", &state.timeline_began, err));
     TRY(get_position(root, "consistent_point", &state.consistent_point, err));
     TRY(get_position(root, "committed", &state.committed, err));
     TRY(get_position(root, "acknowledged", &state.acknowledged, err));

@@ -70,6 +70,7 @@ typedef struct PipelineState {
     const char *writer; /* the process that wrote it: makes its states unlike anybody else's */
     const char *system_identifier;
     int timeline;
+    Position timeline_began; /* two timelines may have one number; POSITION_NONE: not known */
     const char *database;
     const char *slot;
     const char *publication;

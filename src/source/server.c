@@ -1,6 +1,8 @@
 #include "source/server.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Column numbers of the query below. */
 enum {
@@ -32,7 +34,9 @@ enum {
 static const char info_sql[] =
     "SELECT current_setting('server_version'),"
     " (SELECT system_identifier FROM pg_control_system()),"
-    " CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())"
+    " CASE WHEN pg_is_in_recovery() THEN"
+    "   (SELECT GREATEST(timeline_id, min_recovery_end_timeline)"
+    "     FROM pg_control_checkpoint(), pg_control_recovery())"
     "      ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int END,"
     " current_database(),"
     " getdatabaseencoding(),"
@@ -106,6 +110,58 @@ source_server_info(PgConn *conn, Arena *arena, ServerInfo *out_server, Error *er
     };
     return true;
 }
+
+/* --- timelines ------------------------------------------------------------------------------- */
+
+/* A line for each timeline before this one: its number, where it was left, and why (timeline.c in
+ * Postgres; lines of '#' are comments). */
+bool
+source_timeline_find(Str history, int now, int which, Timeline *out_timeline, Error *err)
+{
+    Timeline timeline = {.began = POSITION_NONE, .end = UINT64_MAX};
+
+    while (history.len > 0) {
+        const char *newline = memchr(history.ptr, '\n', history.len);
+        size_t length = newline == NULL ? history.len : (size_t) (newline - history.ptr);
+        char line[64];
+        char position[32];
+        int id;
+
+        snprintf(line, sizeof line, "%.*s", (int) (length < sizeof line ? length : sizeof line - 1),
+                 history.ptr);
+        length += newline != NULL;
+        history = (Str){.ptr = history.ptr + length, .len = history.len - length};
+        if (sscanf(line, "%9d %31s", &id, position) != 2)
+            continue;
+        TRY(position_parse(str_of(position), &timeline.end, err));
+        if (id == which) {
+            *out_timeline = timeline;
+            return true;
+        }
+        timeline = (Timeline){.began = timeline.end, .end = UINT64_MAX};
+    }
+    if (which != now)
+        return FAIL(err, ERR_INPUT, "timeline %d does not come from timeline %d", now, which);
+    *out_timeline = timeline;
+    return true;
+}
+
+bool
+source_timeline_history(PgConn *conn, Arena *arena, int timeline, Str *out_history, Error *err)
+{
+    PgResult r;
+
+    assert(pg_is_replication(conn));
+    if (!pg_exec(conn, arena, arena_printf(arena, "TIMELINE_HISTORY %d", timeline), &r, err))
+        return WRAP(err, "read the history of timeline %d", timeline);
+    if (r.rows != 1 || r.columns != 2)
+        return FAIL(err, ERR_BUG, "history of timeline %d: %d rows, %d columns", timeline, r.rows,
+                    r.columns);
+    *out_history = pg_value(&r, 0, 1);
+    return true;
+}
+
+/* --- judging --------------------------------------------------------------------------------- */
 
 bool
 source_server_check(const ServerInfo *server, Error *err)

@@ -32,6 +32,20 @@ typedef struct ServerInfo {
 /* Any role can ask. On a replication connection (database mode) or an ordinary one. */
 bool source_server_info(PgConn *conn, Arena *arena, ServerInfo *out_server, Error *err) WARN_UNUSED;
 
+/* A part of the server's past: between the two, its WAL was that of the timeline. */
+typedef struct Timeline {
+    Position began; /* POSITION_NONE: with the cluster */
+    Position end;   /* UINT64_MAX: it goes on */
+} Timeline;
+
+/* On a replication connection: the history file of a timeline; the first has none. */
+bool source_timeline_history(PgConn *conn, Arena *arena, int timeline, Str *out_history,
+                             Error *err) WARN_UNUSED;
+
+/* The timeline `which` in the history of the timeline `now`. ERR_INPUT: it is not there. */
+bool source_timeline_find(Str history, int now, int which, Timeline *out_timeline,
+                          Error *err) WARN_UNUSED;
+
 /* Whether logical decoding can work at all: wal_level and the role's right. ERR_INPUT with a hint.
  * That a slot and a walsender are free is told by the server when they are asked for. */
 bool source_server_check(const ServerInfo *server, Error *err) WARN_UNUSED;

@@ -63,6 +63,22 @@ learn_timeout(Stream *stream, Error *err)
     return true;
 }
 
+/* Behind one address there may be another server than a moment ago. */
+static bool
+check_timeline(const Stream *stream, int expected, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PgResult r;
+
+    if (expected == 0)
+        return true;
+    if (!pg_exec(stream->conn, arena, "IDENTIFY_SYSTEM", &r, err))
+        return WRAP(err, "identify the server");
+    if (r.rows == 1 && pg_value_int(&r, 0, 1) == expected)
+        return true;
+    return FAIL(err, ERR_TRANSIENT, "the source is not on timeline %d any more", expected);
+}
+
 static bool
 start(Stream *stream, const StreamOpen *open, Error *err)
 {
@@ -106,6 +122,7 @@ stream_open(const StreamOpen *open, Stream **out_stream, Error *err)
                                 .cancel = open->cancel},
                    &stream->conn, err));
     TRY(FAULT("source.stream.open", err));
+    TRY(check_timeline(stream, open->timeline, err));
     TRY(learn_timeout(stream, err));
     TRY(start(stream, open, err));
     stream->reported_ms = stream->heard_ms = clock_ms();

@@ -23,6 +23,7 @@ typedef struct StreamOpen {
     Cancel *cancel;
     const char *slot;
     const char *publication;
+    int timeline;   /* ERR_TRANSIENT when the server is on another one: look again; 0: any */
     Position start; /* transactions that end after it; POSITION_NONE: where the slot is */
 } StreamOpen;
 

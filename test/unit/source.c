@@ -6,6 +6,7 @@
 #include "source/copy.h"
 #include "source/keys.h"
 #include "source/publication.h"
+#include "source/server.h"
 #include "source/slot.h"
 #include "source/stream.h"
 #include "source/types.h"
@@ -272,6 +273,42 @@ slots_are_judged(void **state)
     FAILS(source_slot_check(&(Slot){0}, &expect, &err), ERR_INPUT);
 }
 
+/* As Postgres 17 wrote it after three promotions, the last of them to a named restore point. */
+static const char history[] = "1\t0/3000148\tno recovery target specified\n"
+                              "\n"
+                              "# a comment\n"
+                              "2\t0/5000000\tno recovery target specified\n"
+                              "\n"
+                              "4\t1A/60000D8\tat restore point \"before 2\t0/9\"";
+
+static void
+timelines_are_found_in_a_history(void **state)
+{
+    static const struct {
+        int which;
+        Position began;
+        Position end;
+    } expected[] = {
+        {1, POSITION_NONE, 0x3000148},
+        {2, 0x3000148, 0x5000000},
+        {4, 0x5000000, 0x1A060000D8},
+        {7, 0x1A060000D8, UINT64_MAX},
+    };
+
+    Timeline timeline;
+    Error err;
+
+    (void) state;
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        OK(source_timeline_find(str_of(history), 7, expected[i].which, &timeline, &err));
+        assert_true(timeline.began == expected[i].began && timeline.end == expected[i].end);
+    }
+    FAILS(source_timeline_find(str_of(history), 7, 3, &timeline, &err), ERR_INPUT);
+    FAILS(source_timeline_find(STR("1\tx\n"), 2, 1, &timeline, &err), ERR_INPUT);
+    OK(source_timeline_find(STR_NULL, 1, 1, &timeline, &err));
+    assert_true(timeline.began == POSITION_NONE && timeline.end == UINT64_MAX);
+}
+
 static void
 copy_statement_has_columns_in_order_and_its_range(void **state)
 {
@@ -381,6 +418,7 @@ main(void)
         cmocka_unit_test(slot_statement_follows_the_version),
         cmocka_unit_test(slot_names_are_postgres_own),
         cmocka_unit_test(slots_are_judged),
+        cmocka_unit_test(timelines_are_found_in_a_history),
         cmocka_unit_test(copy_statement_has_columns_in_order_and_its_range),
         cmocka_unit_test(reports_come_three_times_within_the_timeout),
         cmocka_unit_test(types_are_linked_by_oid),

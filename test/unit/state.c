@@ -67,6 +67,7 @@ sample(StateTable *tables)
         .writer = "me",
         .system_identifier = "7300000000000000001",
         .timeline = 3,
+        .timeline_began = 0xF00,
         .database = "shop",
         .slot = "walberg_shop",
         .publication = "walberg_shop",

@@ -4,6 +4,7 @@ Major 15 is the distribution's when it is installed; every major from 13 to 18 c
 (test/setup postgres MAJOR). WALBERG_POSTGRES=MAJOR runs the tests against that one. Servers refuse
 to run as root, so root starts them as another user.
 """
+import copy
 import os
 import pathlib
 import pwd
@@ -96,9 +97,40 @@ class Postgres:
     def stop(self, mode="fast"):
         self.run("pg_ctl", "-D", self.data, "-m", mode, "-w", "stop")
 
+    def running(self):
+        return (self.data / "postmaster.pid").exists()
+
     def restart(self, mode="fast"):
         self.stop(mode)
         self.start()
+
+    def standby(self):
+        """A standby that follows this server, slots copied too, as failover tools do it. It is
+        to be removed before its primary, whose programs it uses."""
+        other = copy.copy(self)
+        other.port = free_port()
+        other.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"walberg-pg{self.major}-"))
+        other.folder.chmod(0o755)
+        other.data = other.folder / "data"
+        self.stop()
+        subprocess.run(["cp", "-a", self.data, other.data], check=True)
+        self.start()
+        with open(other.data / "postgresql.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"port = {other.port}\n"
+                       f"primary_conninfo = 'host=127.0.0.1 port={self.port} user=postgres'\n")
+        other.follow()
+        return other
+
+    def follow(self):
+        """Start as a standby."""
+        signal = self.data / "standby.signal"
+        signal.touch()
+        if self.user:
+            os.chown(signal, self.user.pw_uid, self.user.pw_gid)
+        self.start()
+
+    def promote(self):
+        self.run("pg_ctl", "-D", self.data, "-w", "promote")
 
     def remove(self):
         try:

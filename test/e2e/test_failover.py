@@ -1,0 +1,178 @@
+"""A promoted standby, or a backup, behind the old address. It has the same system identifier and
+soon more WAL than the lake has seen; only its timeline's history says whether it is the same WAL."""
+import shutil
+import signal
+
+import pytest
+
+from lib.env import wait_for
+from lib.lake import Lake
+from lib.oracle import compare
+from lib.postgres import Database, Postgres, lsn
+from lib.storage import Storage
+from lib.walberg import Walberg
+
+TABLE = ("create table t (id int primary key, v text)",
+         "insert into t select n, 'old' from generate_series(1, 100) n")
+
+
+class Pair:
+    """A primary with a lake, and its standby."""
+
+    def __init__(self, folder):
+        self.primary = Postgres()
+        self.database = Database(self.primary, "shop")
+        self.database.execute(*TABLE)
+        self.storage = Storage(folder / "lake")
+        self.lake = Lake(self.storage)
+        self.folder = folder
+        self.walberg = Walberg(self.database, self.storage, folder)
+        self.walberg.once()
+        self.standby = self.primary.standby()
+
+    def catch_up(self):
+        target = lsn(self.primary.position())
+        wait_for("standby", lambda: lsn(self.standby.rows(
+            "postgres", "select pg_last_wal_replay_lsn()::text")[0][0]) >= target, 30)
+
+    def fail_over(self, behind=False):
+        """The primary is lost and the standby takes its address: also what it has not received."""
+        if behind:
+            self.standby.stop()
+            self.write("lost", 1000)
+            self.walberg.once()
+        else:
+            self.catch_up()
+        self.primary.stop()
+        if behind:
+            self.standby.start()
+        self.take_address()
+        self.standby.promote()
+
+    def take_address(self):
+        self.standby.stop()
+        with open(self.standby.data / "postgresql.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"port = {self.primary.port}\nprimary_conninfo = ''\n")
+        self.standby.port = self.primary.port
+        self.standby.start()
+
+    def write(self, value, first, bytes_of_wal=0):
+        with self.database.connect() as conn:
+            conn.execute("insert into t select n, %s from generate_series(%s::int, %s) n",
+                         [value, first, first + 99])
+            if bytes_of_wal:  # until it is longer than the other past
+                conn.execute("select pg_logical_emit_message(false, 'x', repeat('x', %s))",
+                             [bytes_of_wal])
+                conn.execute("insert into t values (%s, 'later')", [first + 100])
+
+    def again(self):
+        """The standby becomes one again, and is promoted again: one timeline more."""
+        self.standby.stop()
+        self.standby.follow()
+        self.standby.promote()
+
+    def refused(self):
+        done = self.walberg.call("run", "--once", *self.walberg.positional())
+        assert done.returncode == 1, done.stderr
+        assert "hint: " in done.stderr and "Beginning again" in done.stderr
+        return done.stderr
+
+    def remove(self):
+        self.walberg.kill()
+        for server in (self.standby, self.primary):
+            if server.running():
+                server.stop("immediate")
+        for server in (self.standby, self.primary):
+            shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def pair(tmp_path):
+    made = Pair(tmp_path)
+    yield made
+    made.remove()
+
+
+def test_standby_that_had_everything_goes_on(pair):
+    pair.write("before", 1000)
+    pair.walberg.once()
+    pair.fail_over()
+    pair.write("after", 2000)
+    pair.walberg.once()
+    compare(pair.database, pair.lake, ["t"])
+    assert "another timeline was=1 is=2" in pair.walberg.log()
+
+
+def test_standby_that_lagged_is_refused(pair):
+    """Its WAL is longer by now: everything it wrote up to the lake's position would be skipped."""
+    pair.fail_over(behind=True)
+    pair.write("new", 2000, bytes_of_wal=1000000)
+    assert "left the timeline 1" in pair.refused()
+    assert "left the timeline 1" in pair.refused()  # the new timeline was not taken on
+
+
+def test_timelines_in_between_are_looked_through(pair):
+    """The lake lags two promotions behind; what counts is where its own timeline was left."""
+    pair.fail_over()
+    pair.write("second", 2000)
+    pair.again()
+    pair.write("third", 3000)
+    pair.walberg.once()
+    compare(pair.database, pair.lake, ["t"])
+    assert "was=1 is=3" in pair.walberg.log()
+
+
+def test_lag_before_two_promotions_is_refused(pair):
+    pair.fail_over(behind=True)
+    pair.write("second", 2000, bytes_of_wal=1000000)
+    pair.again()
+    pair.write("third", 3000)
+    assert "left the timeline 1" in pair.refused()
+
+
+def test_backup_that_took_the_same_timeline_is_refused(pair):
+    """The lake followed the first promotion. An older copy of the server, which did not hear of
+    that, gives its new timeline the same number; and then there is one more."""
+    pair.fail_over()
+    pair.write("new", 2000)
+    pair.walberg.once()
+    pair.standby.stop()
+    pair.primary.start()  # a little further than where the standby left it
+    pair.primary.stop()
+    pair.primary.follow()
+    pair.primary.promote()
+    pair.write("restored", 3000, bytes_of_wal=1000000)
+    assert "left the timeline 2" in pair.refused()
+    pair.standby, pair.primary = pair.primary, pair.standby
+    pair.again()
+    pair.write("restored", 4000)
+    assert "left the timeline 2" in pair.refused()
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_failover_while_walberg_runs(pair, behind):
+    pair.walberg.start()
+    pair.walberg.wait_caught_up()
+    if behind:
+        pair.standby.stop()
+        pair.write("lost", 1000)
+        pair.walberg.wait_caught_up()
+        pair.walberg.process.send_signal(signal.SIGSTOP)  # not there while the addresses change
+        pair.primary.stop("immediate")
+        pair.standby.start()
+        pair.take_address()
+        pair.standby.promote()
+        pair.write("new", 2000, bytes_of_wal=1000000)
+        pair.walberg.process.send_signal(signal.SIGCONT)
+        assert pair.walberg.process.wait(60) == 1
+        assert "left the timeline 1" in pair.walberg.log()
+        return
+    pair.catch_up()
+    pair.fail_over()
+    pair.write("new", 2000)
+    pair.walberg.wait_caught_up()
+    compare(pair.database, pair.lake, ["t"])
+    pair.again()  # and once more
+    pair.write("newer", 3000)
+    pair.walberg.wait_caught_up()
+    compare(pair.database, pair.lake, ["t"])
