@@ -14,6 +14,7 @@ typedef struct Signals {
     atomic_bool stop;
     atomic_bool graceful;
     Cancel *cancel;
+    Cancel *leaving;
 } Signals;
 
 /* The first signal is a wish, the second an order. */
@@ -33,6 +34,7 @@ wait_for_signals(void *arg)
             _exit(128 + number);
         }
         log_info("stopping", LOG_STR("signal", number == SIGINT ? "SIGINT" : "SIGTERM"));
+        cancel_set(signals->leaving);
         if (!atomic_load(&signals->graceful))
             cancel_set(signals->cancel);
     }
@@ -60,7 +62,7 @@ int
 cmd_run(const Cli *cli)
 {
     Error err = {0};
-    Signals signals = {.cancel = cancel_new()};
+    Signals signals = {.cancel = cancel_new(), .leaving = cancel_new()};
     pthread_t thread;
     PipelineOptions options = {
         .config = cli->config,
@@ -69,12 +71,14 @@ cmd_run(const Cli *cli)
         .serve = !cli->once,
         .query_args = query_args(cli),
         .cancel = signals.cancel,
+        .leaving = signals.leaving,
         .stop = &signals.stop,
         .graceful = &signals.graceful,
     };
 
     if (!cli_need_source(cli, &err) || !cli_need_warehouse(cli, &err)) {
         cancel_free(signals.cancel);
+        cancel_free(signals.leaving);
         return cli_fail_settings(&err);
     }
     if (cli->has_source && cli->config->query_listen == NULL)
@@ -91,5 +95,6 @@ cmd_run(const Cli *cli)
     pthread_kill(thread, SIGUSR1);
     pthread_join(thread, NULL);
     cancel_free(signals.cancel);
+    cancel_free(signals.leaving);
     return done ? 0 : cli_fail(&err);
 }

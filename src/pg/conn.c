@@ -121,7 +121,12 @@ conn_next_result(PgConn *conn, PGresult **out_result, Error *err)
     while (PQisBusy(conn->pg)) {
         bool ready;
 
-        TRY(conn_wait(conn, POLLIN, -1, &ready, err));
+        TRY(conn_wait(conn, POLLIN, conn->answer_ms, &ready, err));
+        if (!ready) {
+            request_cancel(conn);
+            return FAIL(err, ERR_TRANSIENT, "%s: no answer within %lld s", conn->describe,
+                        (long long) conn->answer_ms / 1000);
+        }
         if (!PQconsumeInput(conn->pg))
             return conn_lost(conn, err);
     }

@@ -20,6 +20,9 @@ typedef struct PgConnect {
     const char *application_name;
     Cancel *cancel;        /* NULL: cannot be interrupted */
     int connect_timeout_s; /* 0 = 10 */
+    /* For questions to the catalogs, whose answers are not worth waiting for: a lock is waited for
+     * 2 s, any sign of an answer 60 s. ERR_TRANSIENT then; after the latter, close. */
+    bool impatient;
 } PgConnect;
 
 /* ERR_TRANSIENT: unreachable, starting up, too many connections. ERR_INPUT with a hint: wrong

@@ -33,7 +33,12 @@ static const struct {
     {"idle_in_transaction_session_timeout", "0"},
 };
 
-enum { PINNED_COUNT = sizeof pinned / sizeof pinned[0], CONNECT_TIMEOUT_S = 10 };
+enum {
+    PINNED_COUNT = sizeof pinned / sizeof pinned[0],
+    CONNECT_TIMEOUT_S = 10,
+    IMPATIENT_LOCK_MS = 2000,
+    IMPATIENT_ANSWER_MS = 60000,
+};
 
 #define POOLER_HINT                                                                                \
     "hint: this looks like a connection pooler; give walberg the address of Postgres itself "      \
@@ -345,7 +350,15 @@ establish(PgConn *conn, const PgConnect *connect, const Parsed *parsed, Error *e
     if (pg_server_version(conn) < 130000)
         return FAIL(err, ERR_INPUT, "%s: Postgres %d is too old\nhint: 13 and newer work",
                     conn->describe, pg_server_version(conn) / 10000);
-    return check_settings(conn, err);
+    TRY(check_settings(conn, err));
+    if (!connect->impatient)
+        return true;
+
+    AUTO_ARENA Arena *arena = arena_new();
+
+    conn->answer_ms = IMPATIENT_ANSWER_MS;
+    return pg_exec(conn, arena, arena_printf(arena, "SET lock_timeout = %d", IMPATIENT_LOCK_MS),
+                   NULL, err);
 }
 
 bool
@@ -357,6 +370,7 @@ pg_connect(const PgConnect *connect, PgConn **out_conn, Error *err)
     TRY(FAULT("pg.connect", err));
     conn->cancel = connect->cancel;
     conn->replication = connect->replication;
+    conn->answer_ms = -1;
     TRY(parse_conninfo(connect->conninfo, &parsed, err));
     TRY(establish(conn, connect, &parsed, err));
     *out_conn = conn;

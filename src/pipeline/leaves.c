@@ -71,12 +71,10 @@ has_rows(Pipeline *pl, Arena *arena, const TableLeaf *leaf, bool *out_has, Error
 {
     PgResult result;
     const char *sql = arena_printf(arena, "SELECT pg_relation_size(%u) > 0", leaf->relid);
-    bool done = pg_exec(pl->conn, arena, "SET lock_timeout = '2s'", NULL, err) &&
-                pg_exec(pl->conn, arena, sql, &result, err);
 
-    if (done)
-        *out_has = pg_value_bool(&result, 0, 0);
-    return done && pg_exec(pl->conn, arena, "SET lock_timeout = 0", NULL, err);
+    TRY(pg_exec(pl->conn, arena, sql, &result, err));
+    *out_has = pg_value_bool(&result, 0, 0);
+    return true;
 }
 
 static const char *

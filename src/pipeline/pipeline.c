@@ -133,6 +133,7 @@ start_reader(Pipeline *pl)
         .memory_bytes_max = (size_t) pl->config->memory / 5,
         .park_on_reject = strcmp(pl->config->on_reject, "park") == 0,
         .cancel = pl->cancel,
+        .leaving = pl->options->leaving,
         .stop = pl->stop,
     };
 
@@ -158,15 +159,15 @@ copy_beside(Pipeline *pl, int64_t ms, Error *err)
     return true;
 }
 
-/* What goes on beside the stream: tables found and copied, status. */
 static bool
-keep_house(Pipeline *pl, Error *err)
+do_chores(Pipeline *pl, Error *err)
 {
     TRY(ack_idle(pl, false, err));
     child_watch(pl);
     if (pl->copier != NULL) {
         TRY(copy_beside(pl, 0, err));
-    } else if (clock_ms() - pl->looked_for_tables_ms >= LOOK_FOR_TABLES_MS && !pl->options->once) {
+    } else if (clock_ms() - pl->looked_for_tables_ms >= LOOK_FOR_TABLES_MS && !pl->options->once &&
+               !stopping(pl)) {
         pl->looked_for_tables_ms = clock_ms();
         TRY(tables_look_for_new(pl, err));
     }
@@ -185,6 +186,14 @@ any_hidden(const Pipeline *pl)
             pipe_table_is_hidden(pl->tables[i]))
             return true;
     return false;
+}
+
+/* What goes on beside the stream: tables found and copied, status. Asked to leave in the middle of
+ * it, what the reader has is still written. */
+static bool
+keep_house(Pipeline *pl, Error *err)
+{
+    return do_chores(pl, err) || (err->kind == ERR_CANCELED && stopping(pl));
 }
 
 /* One session: epochs from the reader into the lake until it ends or a table joins. */

@@ -14,6 +14,7 @@ typedef struct PipelineOptions {
     bool serve;                    /* start the query server (query.listen) as a child process */
     const char *const *query_args; /* its command line behind the program, NULL-terminated */
     Cancel *cancel;                /* leave at once */
+    Cancel *leaving;               /* set with `stop`: what only asks the source ends at once */
     const atomic_bool *stop;       /* a wish to leave: commit what is whole, acknowledge, end */
     atomic_bool *graceful; /* set once there is something to finish; before that, leave at once */
 } PipelineOptions;

@@ -198,7 +198,8 @@ meet_catalog(Reader *reader, Error *err)
 {
     PgConnect connect = {.conninfo = reader->options.conninfo,
                          .application_name = "walberg",
-                         .cancel = reader->options.cancel};
+                         .cancel = reader->options.leaving,
+                         .impatient = true};
 
     return reader->catalog != NULL || pg_connect(&connect, &reader->catalog, err);
 }

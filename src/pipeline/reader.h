@@ -32,6 +32,7 @@ typedef struct ReaderOptions {
     size_t memory_bytes_max; /* of the batches of one epoch; then it is handed over in pieces */
     bool park_on_reject;
     Cancel *cancel;          /* leave at once */
+    Cancel *leaving;         /* set with `stop`: no further question to the catalogs */
     const atomic_bool *stop; /* a wish: finish the transaction, hand it over, end */
 } ReaderOptions;
 

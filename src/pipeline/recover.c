@@ -32,7 +32,8 @@ recover_connection(Pipeline *pl, Error *err)
 {
     PgConnect connect = {.conninfo = pl->config->source_postgres,
                          .application_name = "walberg",
-                         .cancel = pl->cancel};
+                         .cancel = pl->options->leaving,
+                         .impatient = true};
 
     if (pl->conn != NULL)
         return true;

@@ -312,15 +312,14 @@ ensure_publication(Pipeline *pl, Arena *arena, SourceTables *tables, Publication
                             .may_alter = pl->publication_is_ours};
     bool exists = out->exists;
 
-    TRY(pg_exec(pl->conn, arena, "SET lock_timeout = '2s'; SET default_transaction_read_only = off",
-                NULL, err));
+    TRY(pg_exec(pl->conn, arena, "SET default_transaction_read_only = off", NULL, err));
     if (!source_publication_ensure(pl->conn, arena, &want, tables, out, err)) {
         if (!exists || pl->options->once || strcmp(pg_sqlstate(pl->conn), "55P03") != 0)
             return false;
         log_warn("new tables are locked, trying again later", LOG_STR("error", err->msg));
         pl->relations_seen = STR_NULL;
     }
-    return pg_exec(pl->conn, arena, "SET lock_timeout = 0", NULL, err);
+    return true;
 }
 
 /* Tables, and how they are published, as of now. */
@@ -516,25 +515,30 @@ look(Pipeline *pl, Error *err)
     return true;
 }
 
+/* The source is away, or somebody holds a lock: what is here goes on meanwhile. */
+static bool
+look_later(Pipeline *pl, const char *what, const Error *err)
+{
+    if (err->kind != ERR_TRANSIENT)
+        return false;
+    log_warn(what, LOG_STR("error", err->msg));
+    pl->relations_seen = STR_NULL; /* what changed was not seen yet */
+    pg_close(pl->conn);
+    pl->conn = NULL;
+    return true;
+}
+
 bool
 tables_take_new(Pipeline *pl, Error *err)
 {
     pl->new_tables = false;
-    TRY(recover_connection(pl, err));
-    TRY(tables_publish(pl, err));
+    if (!recover_connection(pl, err) || !tables_publish(pl, err))
+        return look_later(pl, "cannot take in new tables", err);
     return tables_attach(pl, err);
 }
 
 bool
 tables_look_for_new(Pipeline *pl, Error *err)
 {
-    if (look(pl, err))
-        return true;
-    if (err->kind != ERR_TRANSIENT)
-        return false;
-    log_warn("cannot look for new tables", LOG_STR("error", err->msg));
-    pl->relations_seen = STR_NULL; /* what changed was not seen yet */
-    pg_close(pl->conn);
-    pl->conn = NULL;
-    return true;
+    return look(pl, err) || look_later(pl, "cannot look for new tables", err);
 }

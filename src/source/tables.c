@@ -249,6 +249,27 @@ query_by_oids(Load *load, const char *sql, Buf *oids, PgResult *out_result, Erro
 }
 
 static bool
+read_published(Load *load, Error *err)
+{
+    AUTO_BUF Buf oids = {0};
+    int version = pg_server_version(load->conn);
+    const char *sql = version >= 180000   ? PUBLISHED_SQL_18
+                      : version >= 150000 ? PUBLISHED_SQL_15
+                                          : PUBLISHED_SQL_13;
+
+    for (int i = 0; i < load->count; i++)
+        BUF_PUSH(&oids, uint32_t, load->tables[i].relid);
+
+    const char *params[] = {
+        load->read->publication,
+        source_oid_array(load->arena, (const uint32_t *) (void *) oids.ptr, load->count)};
+
+    if (!pg_query(load->conn, load->arena, sql, 2, params, &load->published, err))
+        return WRAP(err, "read publication %s", load->read->publication);
+    return true;
+}
+
+static bool
 read_details(Load *load, Error *err)
 {
     AUTO_BUF Buf oids = {0};
@@ -271,15 +292,7 @@ read_details(Load *load, Error *err)
     if (load->read->publication == NULL)
         return true;
 
-    const char *params[] = {load->read->publication};
-    int version = pg_server_version(load->conn);
-    const char *sql = version >= 180000   ? PUBLISHED_SQL_18
-                      : version >= 150000 ? PUBLISHED_SQL_15
-                                          : PUBLISHED_SQL_14;
-
-    if (!pg_query(load->conn, load->arena, sql, 1, params, &load->published, err))
-        return WRAP(err, "read publication %s", load->read->publication);
-    return true;
+    return read_published(load, err);
 }
 
 /* --- keys ------------------------------------------------------------------------------------ */

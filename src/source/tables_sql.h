@@ -89,28 +89,30 @@ enum { KEY_REL, KEY_INDEX, KEY_PRIMARY, KEY_IDENTITY, KEY_IMMEDIATE, KEY_COLUMN 
 
 enum { PUB_REL, PUB_FILTER, PUB_COLUMNS, PUB_ENTRY, PUB_SCHEMA_ENTRY, PUB_GENERATED };
 
-/* Stored generated columns came with 18: if the publication says so, or a column list names them
- * (check_and_fetch_column_list in pg_publication.c: the list goes first). */
-#define PUBLISHED_SQL_18 PUBLISHED_SQL("r.prattrs IS NOT NULL OR b.pubgencols = 's'")
+/* What of the tables $2 the publication $1 has. Not asked of pg_publication_tables: since 17 that
+ * view waits for whoever holds a lock on any of its tables. As pgoutput.c and pg_publication.c have
+ * it: partitioned tables only by their root and only with publish_via_partition_root, and a row
+ * filter counts for nothing beside the table's schema or FOR ALL TABLES. */
+#define PUBLISHED_SQL(values, join, or_other)                                                      \
+    "SELECT c.oid, " values " FROM pg_publication b CROSS JOIN pg_class c"                         \
+    " LEFT JOIN pg_publication_rel r ON r.prpubid = b.oid AND r.prrelid = c.oid" join              \
+    " WHERE b.pubname = $1 AND c.oid = ANY ($2::oid[]) AND c.relpersistence = 'p'"                 \
+    " AND (c.relkind = 'r' OR (c.relkind = 'p' AND b.pubviaroot)) AND NOT c.relispartition"        \
+    " AND (b.puballtables OR r.oid IS NOT NULL" or_other ") ORDER BY c.oid"
 
 /* Row filters, column lists and FOR TABLES IN SCHEMA came with 15. */
-#define PUBLISHED_SQL_15 PUBLISHED_SQL("false")
+#define PUBLISHED_SINCE_15(generated)                                                              \
+    PUBLISHED_SQL("CASE WHEN s.oid IS NULL AND NOT b.puballtables"                                 \
+                  " THEN pg_get_expr(r.prqual, r.prrelid) END,"                                    \
+                  " array_to_string(r.prattrs::int2[], ' '), r.oid, s.oid, " generated,            \
+                  " LEFT JOIN pg_publication_namespace s ON s.pnpubid = b.oid AND s.pnnspid = "    \
+                  "c.relnamespace",                                                                \
+                  " OR s.oid IS NOT NULL")
 
-#define PUBLISHED_SQL(generated)                                                                   \
-    "SELECT c.oid, p.rowfilter, array_to_string(r.prattrs::int2[], ' '), r.oid, s.oid, " generated \
-    " FROM pg_publication_tables p JOIN pg_publication b ON b.pubname = p.pubname"                 \
-    " JOIN pg_namespace n ON n.nspname = p.schemaname"                                             \
-    " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \
-    " LEFT JOIN pg_publication_rel r ON r.prpubid = b.oid AND r.prrelid = c.oid"                   \
-    " LEFT JOIN pg_publication_namespace s ON s.pnpubid = b.oid AND s.pnnspid = n.oid"             \
-    " WHERE p.pubname = $1 ORDER BY c.oid"
-
-#define PUBLISHED_SQL_14                                                                           \
-    "SELECT c.oid, NULL, NULL, r.oid, NULL, false"                                                 \
-    " FROM pg_publication_tables p JOIN pg_publication b ON b.pubname = p.pubname"                 \
-    " JOIN pg_namespace n ON n.nspname = p.schemaname"                                             \
-    " JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename"                       \
-    " LEFT JOIN pg_publication_rel r ON r.prpubid = b.oid AND r.prrelid = c.oid"                   \
-    " WHERE p.pubname = $1 ORDER BY c.oid"
+/* Stored generated columns came with 18: if the publication says so, or a column list names them
+ * (check_and_fetch_column_list in pg_publication.c: the list goes first). */
+#define PUBLISHED_SQL_18 PUBLISHED_SINCE_15("r.prattrs IS NOT NULL OR b.pubgencols = 's'")
+#define PUBLISHED_SQL_15 PUBLISHED_SINCE_15("false")
+#define PUBLISHED_SQL_13 PUBLISHED_SQL("NULL, NULL, r.oid, NULL, false", "", "")
 
 #endif

@@ -70,6 +70,68 @@ publication_is_made_once_and_takes_new_tables(void **state)
     run_sql(conn, "DROP PUBLICATION walberg_pub; DROP SCHEMA pub CASCADE");
 }
 
+/* What is read of a publication, as Postgres' own view says it: "a b/(id > 1)". */
+static const char *
+published_by(PgConn *conn, Arena *arena, const char *publication)
+{
+    AUTO_BUF Buf text = {0};
+    AUTO(source_tables_done) SourceTables tables = {0};
+    TablesRead read = {.config = config_of(arena, "[\"*.*\"]"), .publication = publication};
+
+    load_tables(conn, arena, &read, &tables);
+    for (int i = 0; i < tables.count; i++)
+        if (tables.items[i].published)
+            buf_printf(&text, "%s%s/%s", text.len > 0 ? " " : "", tables.items[i].qualified,
+                       tables.items[i].row_filter == NULL ? "" : tables.items[i].row_filter);
+    return arena_strdup(arena, buf_text(&text));
+}
+
+static void
+what_is_published_is_what_the_view_says(void **state)
+{
+    (void) state;
+
+    static const char *const publications[] = {
+        "FOR ALL TABLES WITH (publish_via_partition_root = true)",
+        "FOR ALL TABLES",
+        "FOR TABLE seen.a, seen.root, side.c WITH (publish_via_partition_root = true)",
+        "FOR TABLE ONLY seen.a, seen.root",
+        "WITH (publish_via_partition_root = true)",
+        /* since 15 */
+        "FOR TABLE seen.a (id) WHERE (id > 1), seen.root WHERE (id < 9)"
+        " WITH (publish_via_partition_root = true)",
+        "FOR TABLES IN SCHEMA seen WITH (publish_via_partition_root = true)",
+        "FOR TABLES IN SCHEMA seen",
+        "FOR TABLES IN SCHEMA side, TABLE seen.a, side.c WHERE (id > 1)",
+    };
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    bool since_15 = pg_server_version(conn) >= 150000;
+    /* partitions are of their root for us, whoever publishes them */
+    const char *view = arena_printf(
+        arena,
+        "SELECT coalesce(string_agg(format('%%s.%%s/%%s', p.schemaname, p.tablename, %s), ' '"
+        "  ORDER BY p.schemaname COLLATE \"C\", p.tablename COLLATE \"C\"), '')"
+        " FROM pg_publication_tables p JOIN pg_class c ON c.relname = p.tablename"
+        "  AND c.relnamespace = p.schemaname::regnamespace"
+        " WHERE pubname = 'walberg_view' AND NOT c.relispartition",
+        since_15 ? "p.rowfilter" : "NULL");
+
+    run_sql(conn, "CREATE SCHEMA seen; CREATE SCHEMA side; CREATE TABLE seen.a (id int PRIMARY "
+                  "KEY, b int); CREATE TABLE seen.child () INHERITS (seen.a);"
+                  "CREATE TABLE seen.root (id int PRIMARY KEY) PARTITION BY LIST (id);"
+                  "CREATE TABLE side.leaf PARTITION OF seen.root DEFAULT;"
+                  "CREATE UNLOGGED TABLE seen.unlogged (id int PRIMARY KEY);"
+                  "CREATE VIEW seen.v AS SELECT 1; CREATE TABLE side.c (id int PRIMARY KEY)");
+    for (size_t i = 0; i < (since_15 ? 9 : 5); i++) {
+        run_sql(conn, arena_printf(arena, "CREATE PUBLICATION walberg_view %s", publications[i]));
+        assert_string_equal(published_by(conn, arena, "walberg_view"), ask(conn, arena, view));
+        run_sql(conn, "DROP PUBLICATION walberg_view");
+    }
+    assert_string_equal(published_by(conn, arena, "walberg_absent"), "");
+    run_sql(conn, "DROP SCHEMA seen, side CASCADE");
+}
+
 static void
 who_may_not_make_it_is_told_what_the_owner_runs(void **state)
 {
@@ -404,6 +466,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(publication_is_made_once_and_takes_new_tables),
+        cmocka_unit_test(what_is_published_is_what_the_view_says),
         cmocka_unit_test(who_may_not_make_it_is_told_what_the_owner_runs),
         cmocka_unit_test(existing_publications_are_taken_as_they_are),
         cmocka_unit_test(whoever_comes_back_has_another_entry),
