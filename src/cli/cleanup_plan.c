@@ -279,7 +279,10 @@ static bool
 plan_all(Cleanup *cleanup, Error *err)
 {
     TRY(plan_rejects(cleanup, err));
-    if (cleanup->has_state && cleanup->same_source) {
+    if (cleanup->has_state && cleanup->state.phase == SLOT_CREATING) {
+        note(cleanup, "slot and publication stay, if there are any: the pipeline was interrupted "
+                      "before it had its slot, and another one may have made them since");
+    } else if (cleanup->has_state && cleanup->same_source) {
         TRY(plan_publication(cleanup, err));
         TRY(plan_slot(cleanup, err));
     } else if (cleanup->has_state) {

@@ -323,7 +323,8 @@ same_source(const Pipeline *pl, Error *err)
 
 /* --- the slot -------------------------------------------------------------------------------- */
 
-/* Announced before it is made, so that a slot that a crash left behind is known to be ours. */
+/* Announced before it is made: what a crash leaves behind is then told apart from a slot that we
+ * know nothing of. */
 static bool
 announce_slot(Pipeline *pl, Error *err)
 {
@@ -399,7 +400,7 @@ recover_state(Pipeline *pl, Error *err)
     Timeline now;
 
     TRY(load_state(pl, &found, err));
-    if (found) {
+    if (found && pl->state.phase == SLOT_READY) {
         TRY(same_source(pl, err));
         TRY(check_not_older(pl, err));
         return check_timeline(pl, &now, err);
@@ -408,23 +409,22 @@ recover_state(Pipeline *pl, Error *err)
     TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));
     if (slot.exists)
         return FAIL(err, ERR_INPUT,
-                    "slot %s exists, but the lake knows nothing of it\n"
+                    "slot %s exists, but %s\n"
                     "hint: if nobody uses it: select pg_drop_replication_slot('%s'); or choose "
                     "another name: --set source.slot=...",
-                    pl->config->source_slot, pl->config->source_slot);
+                    pl->config->source_slot,
+                    found ? "the lake knows only that one was to be made: it was left behind by an "
+                            "earlier start, or is another pipeline's"
+                          : "the lake knows nothing of it",
+                    pl->config->source_slot);
     return announce_slot(pl, err);
 }
 
 bool
 recover_slot(Pipeline *pl, Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
-
-    if (pl->state.phase == SLOT_CREATING) {
-        /* what a crash left behind is ours, as announced, and was never read */
-        TRY(source_slot_drop(pl->conn, arena, pl->config->source_slot, err));
+    if (pl->state.phase == SLOT_CREATING)
         return make_slot(pl, err);
-    }
     TRY(check_slot(pl, err));
     pl->committed = pl->state.acknowledged; /* a table may lack what was committed for others */
     /* claims the state object: a second process is refused at its next write */

@@ -61,7 +61,7 @@ typedef struct StateTable {
 } StateTable;
 
 typedef enum SlotPhase {
-    SLOT_CREATING, /* announced: a slot of this name is ours, and may be half made */
+    SLOT_CREATING, /* announced: nothing was read yet; a slot of this name may be ours */
     SLOT_READY,
 } SlotPhase;
 

@@ -9,8 +9,10 @@ import psycopg
 import pytest
 
 from lib.env import wait_for
+from lib.lake import Lake
 from lib.oracle import compare
 from lib.postgres import Database, Postgres, drop_slot, lsn
+from lib.storage import Storage
 from lib.walberg import Walberg
 
 TABLE = ("create table t (id int primary key, v int)",
@@ -91,6 +93,26 @@ def test_slot_made_by_somebody_else_is_not_trusted(database, walberg, lake):
     done = walberg.call("run", "--once", *walberg.positional())
     assert done.returncode == 1
     assert slot in one_line_error(done)
+
+
+def test_slot_of_another_pipeline_is_not_dropped(database, walberg, lake, tmp_path):
+    """The first one could not make its slot; the second made one of that name and works."""
+    database.execute(*TABLE)
+    first = Walberg(database, Storage(tmp_path / "first"), tmp_path, state=str(tmp_path / "s1"))
+    first.extra_environment = {"WALBERG_FAULT": "crash:1:slot.create"}
+    assert first.call("run", "--once", *first.positional()).returncode == 137
+    first.extra_environment = {}
+    walberg.once()
+    database.execute("insert into t values (101, 1)")
+    done = first.call("run", "--once", *first.positional())
+    assert done.returncode == 1
+    assert "another pipeline's" in one_line_error(done)
+    done = first.call("cleanup", "--all", "--yes", *first.positional())
+    assert done.returncode == 0 and "slot and publication stay" in done.stderr
+    walberg.once()
+    compare(database, lake, ["t"])
+    first.once(source__slot="walberg_first")  # nothing was read under the other name
+    compare(database, Lake(first.storage), ["t"])
 
 
 def test_slot_advanced_by_somebody_else_is_noticed(database, walberg):
