@@ -420,8 +420,9 @@ tables_waiting(const Pipeline *pl)
     return count;
 }
 
-/* A cheap question first: did pg_class, our rights or the publication change at all since we
- * looked?
+/* A cheap question first: did the tables that can be published, their columns, our rights or the
+ * publication change at all since we looked? Temporary tables come and go all the time, and leave
+ * their traces in the same catalogs.
  */
 static bool
 something_changed(Pipeline *pl, bool *out_changed, Error *err)
@@ -435,12 +436,15 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
         "SELECT concat_ws(' ', count(*), max(c.oid::int8), sum(c.xmin::text::int8),"
         " count(*) FILTER (WHERE has_schema_privilege(c.relnamespace, 'USAGE')"
         "  AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)),"
-        " (SELECT sum(a.xmin::text::int8) FROM pg_attribute a WHERE a.attrelid >= 16384),"
+        " (SELECT sum(a.xmin::text::int8) FROM pg_class t JOIN pg_attribute a"
+        "   ON a.attrelid = t.oid AND a.attnum > 0 WHERE t.relkind IN ('r', 'p')"
+        "   AND t.relpersistence = 'p' AND t.oid >= 16384),"
         " (SELECT concat_ws(' ', b.oid, b.xmin,"
         "   (SELECT concat(count(*), '/', sum(r.oid::int8))"
         "     FROM pg_publication_rel r WHERE r.prpubid = b.oid), %s)"
         "   FROM pg_publication b WHERE b.pubname = $1))"
-        " FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p'",
+        " FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p'"
+        " AND c.oid >= 16384",
         pg_server_version(pl->conn) >= 150000 ? schemas : "''");
 
     TRY(pg_query(pl->conn, arena, sql, 1, &pl->config->source_publication, &result, err));

@@ -65,6 +65,29 @@ def test_a_locked_table_holds_up_nobody_else(scene):
     compare(database, Lake(scene.storage), ["free", "held", "later"], readers=["duckdb"])
 
 
+def test_temporary_tables_do_not_matter(scene):
+    """Nor do they cost a reading of all catalogs every five seconds."""
+    database = scene.database
+    database.execute(f"alter database {database.name} set log_statement = 'all'")
+
+    def readings():
+        log = (database.server.data / "log").read_text(errors="replace")
+        return log.count("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    scene.start()
+    scene.wait_streaming()
+    time.sleep(6)
+    before = readings()
+    assert before > 0
+    with database.connect() as conn:
+        for n in range(6):
+            conn.execute(f"create temporary table passing{n} (id int primary key, v text)")
+            time.sleep(2)
+    assert readings() == before
+    database.execute("alter table free add column extra int")
+    wait_for("a reading", lambda: readings() > before, 30)
+
+
 def test_told_to_leave_while_a_lock_is_waited_for(scene):
     """A publication with a row filter: Postgres locks the table to print the filter."""
     database = scene.database
