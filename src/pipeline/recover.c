@@ -367,11 +367,12 @@ make_slot(Pipeline *pl, Error *err)
     return pipeline_write_state(pl, err);
 }
 
-/* Another process may be about to leave, or its connection about to be noticed dead. */
+/* Another process may be about to leave. Or it is the server's end of a connection of ours that
+ * broke without a word to it: then the slot is in use until wal_sender_timeout is over. */
 static bool
 check_slot(Pipeline *pl, Error *err)
 {
-    Retry retry = retry_begin(pl->cancel, pl->stop, SLOT_WAIT_MS);
+    Retry retry = retry_begin(pl->cancel, pl->stop, SLOT_WAIT_MS + pl->server.sender_timeout_ms);
 
     for (;;) {
         AUTO_ARENA Arena *arena = arena_new();

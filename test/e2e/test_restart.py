@@ -1,14 +1,18 @@
 """Ends and beginnings: signals, a second process, slots that vanish, sources that change."""
+import contextlib
 import json
 import pathlib
 import shutil
 import signal
+import socket
+import struct
+import threading
 import time
 
 import psycopg
 import pytest
 
-from lib.env import wait_for
+from lib.env import free_port, wait_for
 from lib.lake import Lake
 from lib.oracle import compare
 from lib.postgres import Database, Postgres, drop_slot, lsn
@@ -56,7 +60,7 @@ def test_idle_database_still_acknowledges(database, walberg):
 
 
 def test_second_process_is_refused(database, walberg, lake, tmp_path):
-    database.execute(*TABLE)
+    database.execute(*TABLE, f"alter database {database.name} set wal_sender_timeout = '3s'")
     walberg.start()
     walberg.wait_caught_up()
     # By the lock of the state folder, and with another one, as on another machine, by the slot.
@@ -212,6 +216,73 @@ def test_source_restart_is_ridden_out(database, walberg, lake):
     walberg.wait_caught_up()
     assert walberg.alive()
     compare(database, lake, ["t"])
+
+
+class HalfOpenProxy:
+    """Forwards to a server. cut() resets the client's side of all connections and leaves the
+    server's open, as a firewall does that forgot them."""
+
+    def __init__(self, port):
+        self.target = port
+        self.pairs = []
+        self.kept = []
+        self.listener = socket.create_server(("127.0.0.1", free_port()))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                pair = client, socket.create_connection(("127.0.0.1", self.target))
+                self.pairs.append(pair)
+                for source, sink in (pair, pair[::-1]):
+                    threading.Thread(target=self.pump, args=(source, sink, pair),
+                                     daemon=True).start()
+
+    def pump(self, source, sink, pair):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        if pair not in self.kept:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        self.kept += self.pairs
+        for client, _ in self.pairs:
+            with contextlib.suppress(OSError):  # it ended before
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.shutdown(socket.SHUT_RD)
+            client.close()
+        self.pairs = []
+
+    def close(self):
+        self.listener.close()
+        for pair in self.pairs + self.kept:
+            for end in pair:
+                end.close()
+
+
+def test_half_open_connection_is_ridden_out(database, walberg, lake):
+    """The server goes on for wal_sender_timeout as if its reader were there."""
+    database.execute(*TABLE, f"alter database {database.name} set wal_sender_timeout = '32s'")
+    proxy = HalfOpenProxy(database.server.port)
+    direct = database.uri
+    database.uri = direct.replace(str(database.server.port), str(proxy.port))
+    try:
+        walberg.start()
+        walberg.wait_streaming()
+        proxy.cut()
+        database.execute("insert into t values (101, 1)")
+        walberg.wait_for_log("waiting for the slot", 30)
+        walberg.wait_caught_up(100)
+        compare(database, lake, ["t"])
+    finally:
+        walberg.kill()
+        database.uri = direct
+        proxy.close()
 
 
 def test_connections_lost_during_the_copy(database, walberg, lake):
