@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/clock.h"
 #include "cli/connect.h"
 #include "cli/state_folder.h"
 #include "cli/text_table.h"
@@ -16,7 +17,7 @@
 #include "source/server.h"
 #include "source/slot.h"
 
-enum { EXIT_PARKED = 1 };
+enum { EXIT_PARKED = 1, STALE_S = 10 };
 
 typedef struct Status {
     Arena *arena;
@@ -206,6 +207,18 @@ put_tables(const Status *status, Buf *out)
         buf_printf(out, "%s: %s\n", text_of(table, "name"), text_of(table, "error"));
 }
 
+/* It is written every second, whatever the process does. */
+static void
+put_age(const Status *status, Buf *out)
+{
+    const json_t *updated = json_object_get(status->json, "updated_us");
+    int64_t age_s = (clock_wall_us() - json_integer_value(updated)) / 1000000;
+
+    if (status->live && json_is_integer(updated) && age_s >= STALE_S)
+        buf_printf(out, "this is from %lld s ago: the process lives, but did not write since\n",
+                   (long long) age_s);
+}
+
 static void
 put_text(const Status *status, Buf *out)
 {
@@ -213,6 +226,7 @@ put_text(const Status *status, Buf *out)
 
     buf_printf(out, "%s: %s", status->config->pipeline, state == NULL ? "?" : state);
     put_source(status, out);
+    put_age(status, out);
     put_tables(status, out);
 }
 

@@ -597,7 +597,7 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
             pipe_table_park(table, err->msg);
             return true;
         }
-        if (!retry_again(&retry, "cannot commit", err))
+        if (!status_retry(pl, &retry, "cannot commit", err))
             return false;
     }
     if (pl->options->once && position > pl->stop_at)

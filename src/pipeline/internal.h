@@ -19,6 +19,7 @@
 #include "pg/conn.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader.h"
+#include "pipeline/retry.h"
 #include "pipeline/state.h"
 #include "pipeline/table.h"
 #include "source/publication.h"
@@ -83,6 +84,8 @@ bool recover_timeline(Pipeline *pl, Error *err) WARN_UNUSED;
 bool recover_again(Pipeline *pl, Error *err) WARN_UNUSED;
 bool recover_connection(Pipeline *pl, Error *err) WARN_UNUSED; /* pl->conn is alive */
 bool pipeline_write_state(Pipeline *pl, Error *err) WARN_UNUSED;
+/* One attempt: whether the lake takes anything at all. */
+bool pipeline_try_state(Pipeline *pl, Error *err) WARN_UNUSED;
 
 /* tables.c */
 bool tables_publish(Pipeline *pl, Error *err) WARN_UNUSED;
@@ -185,6 +188,11 @@ bool resume_record(Pipeline *pl, PipeTable *table, const ResumeDone *done, Error
 
 /* writer.c */
 bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
+/* Tables that were parked because the lake did not take what was written to them are tried again:
+ * whether it is time for one, and between two sessions, the attempt. TABLE_STREAMING: it takes part
+ * in the next one. */
+bool writer_wants_back(const Pipeline *pl);
+TableState writer_take_back(Pipeline *pl, PipeTable *table);
 /* Take a table to a shape; when the lake's rows cannot take it, the table waits for a new copy. */
 bool writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape,
                    Error *err) WARN_UNUSED;
@@ -202,6 +210,8 @@ bool ack_idle(Pipeline *pl, bool now, Error *err) WARN_UNUSED;
 
 /* status.c */
 void status_write(Pipeline *pl, bool now);
+/* retry_again() on the main thread: meanwhile status has the error, and is kept fresh. */
+bool status_retry(Pipeline *pl, Retry *retry, const char *what, Error *err);
 
 /* child.c */
 bool child_start(Pipeline *pl, Error *err) WARN_UNUSED;

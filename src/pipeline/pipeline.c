@@ -24,9 +24,7 @@ static bool
 reconnect(Pipeline *pl, Retry *retry, const char *what, Error *err)
 {
     do {
-        snprintf(pl->last_error, sizeof pl->last_error, "%s", err->msg);
-        status_write(pl, true);
-        if (!retry_again(retry, what, err))
+        if (!status_retry(pl, retry, what, err))
             return false;
     } while (!recover_again(pl, err));
     pl->last_error[0] = '\0';
@@ -68,6 +66,7 @@ copy_missing_tables(Pipeline *pl, Error *err)
     while (!stopping(pl) && (pl->copier != NULL || tables_waiting(pl) > 0)) {
         if (pl->copier == NULL ? copier_start(pl, err)
                                : copier_step(pl, LIMIT("copy.step_ms", STEP_MS), &done, err)) {
+            pl->last_error[0] = '\0';
             status_write(pl, false);
             if (done)
                 copier_free(pl);
@@ -172,7 +171,8 @@ do_chores(Pipeline *pl, Error *err)
         TRY(tables_look_for_new(pl, err));
     }
     TRY(shapes_take_requests(pl, err));
-    pl->restart |= shapes_waiting(pl);
+    pl->restart |= shapes_waiting(pl) || writer_wants_back(pl);
+    pl->last_error[0] = '\0'; /* nothing is being tried again */
     status_write(pl, false);
     return true;
 }
@@ -236,9 +236,13 @@ join_session(Pipeline *pl, PipeTable *table, bool *out_joins, Error *err)
     TableState state = atomic_load(&table->state);
 
     *out_joins = false;
-    if (state == TABLE_PARKED && table->sink_table != NULL &&
-        !sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT)
+    if (state == TABLE_PARKED && table->away_since_ms != 0) {
+        state = writer_take_back(pl, table);
+        atomic_store(&table->state, state);
+    } else if (state == TABLE_PARKED && table->sink_table != NULL &&
+               !sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT) {
         return false; /* ERR_INPUT: its lake table is why it is parked */
+    }
     if (state == TABLE_STREAMING && pipe_table_is_hidden(table))
         TRY(hide_again(pl, table, err));
     else if (state == TABLE_STREAMING)

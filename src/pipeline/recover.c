@@ -254,6 +254,17 @@ note_streamed(Pipeline *pl)
 }
 
 bool
+pipeline_try_state(Pipeline *pl, Error *err)
+{
+    AUTO_BUF Buf text = {0};
+
+    note_streamed(pl);
+    pl->state.writer = pl->writer;
+    state_write(&pl->state, &text);
+    return sink_state_swap(pl->sink, buf_view(&text), err);
+}
+
+bool
 pipeline_write_state(Pipeline *pl, Error *err)
 {
     AUTO_BUF Buf text = {0};
@@ -268,7 +279,7 @@ pipeline_write_state(Pipeline *pl, Error *err)
             err->kind = ERR_INPUT;
             return false;
         }
-        if (!retry_again(&retry, "cannot write the pipeline's state", err))
+        if (!status_retry(pl, &retry, "cannot write the pipeline's state", err))
             return false;
     }
     return true;
@@ -384,7 +395,7 @@ check_slot(Pipeline *pl, Error *err)
         if (source_slot_load(pl->conn, arena, expect.name, &slot, err) &&
             source_slot_check(&slot, &expect, err))
             return true;
-        if (retry_again(&retry, "waiting for the slot", err))
+        if (status_retry(pl, &retry, "waiting for the slot", err))
             continue;
         if (err->kind == ERR_TRANSIENT && slot.active_pid != 0)
             err->kind = ERR_INPUT; /* somebody has it for good: a person has to act */

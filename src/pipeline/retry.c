@@ -43,9 +43,12 @@ retry_again(Retry *retry, const char *what, Error *err)
     retry->attempts++;
     log_warn(what, LOG_STR("error", err->msg), LOG_INT("attempt", retry->attempts),
              LOG_MS("retry_in", pause));
-    for (int64_t left = pause; left > 0 && !atomic_load(retry->stop); left -= 100)
+    for (int64_t left = pause; left > 0 && !atomic_load(retry->stop); left -= 100) {
         if (!cancel_sleep(retry->cancel, left < 100 ? left : 100, &interrupted))
             return false;
+        if (retry->beat != NULL)
+            retry->beat(retry->beat_arg);
+    }
     retry->delay_ms = retry->delay_ms * 2 > DELAY_MAX_MS ? DELAY_MAX_MS : retry->delay_ms * 2;
     return !atomic_load(retry->stop);
 }

@@ -13,6 +13,8 @@ typedef struct Retry {
     int64_t started_ms;
     int64_t delay_ms;
     int attempts;
+    void (*beat)(void *arg); /* called many times a second while it pauses; NULL: nothing to do */
+    void *beat_arg;
 } Retry;
 
 /* A series of attempts begins. */

@@ -195,3 +195,21 @@ status_write(Pipeline *pl, bool now)
     if (!written || rename(temporary, path) != 0)
         log_debug("cannot write status", LOG_STR("path", path));
 }
+
+static void
+beat(void *arg)
+{
+    status_write(arg, false);
+}
+
+bool
+status_retry(Pipeline *pl, Retry *retry, const char *what, Error *err)
+{
+    if (err->kind == ERR_TRANSIENT && pl->lock_fd >= 0) {
+        snprintf(pl->last_error, sizeof pl->last_error, "%s: %.900s", what, err->msg);
+        status_write(pl, false);
+        retry->beat = beat;
+        retry->beat_arg = pl;
+    }
+    return retry_again(retry, what, err);
+}

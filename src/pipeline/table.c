@@ -58,15 +58,23 @@ pipe_table_park(PipeTable *table, const char *reason)
 {
     free(table->error);
     table->error = xstrdup(reason);
+    table->away_since_ms = 0;
     atomic_store(&table->state, TABLE_PARKED);
     log_error("parked", LOG_STR("table", table->schema->qualified), LOG_STR("reason", reason));
 }
 
 void
-pipe_table_copy_again(PipeTable *table, const char *reason)
+pipe_table_unpark(PipeTable *table)
 {
     free(table->error);
     table->error = NULL;
+    table->away_since_ms = 0;
+}
+
+void
+pipe_table_copy_again(PipeTable *table, const char *reason)
+{
+    pipe_table_unpark(table);
     table->copy_again = table->begin_anew = true;
     table->gap = false;
     table->hold = POSITION_NONE;

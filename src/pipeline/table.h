@@ -40,14 +40,16 @@ typedef struct PipeTable {
     bool begin_anew;           /* and nothing of one that was interrupted is of use */
     Position copied_from;      /* oldest snapshot of a recorded copy: the slot stays here */
     _Atomic TableState state;
-    Position hold;        /* parked before it could be attached: the slot stays here */
-    bool gap;             /* changes of it are missing: only a new copy mends it */
-    bool barred;          /* parked because of what the source says: until it says otherwise */
-    bool watched;         /* its partitions were looked at in this process */
-    bool dropped;         /* gone from the source; what the stream still has of it arrives */
-    char *error;          /* main thread; why it is parked */
-    char *note;           /* main thread; what status says of it when it is not parked, or NULL */
-    bool inserts_replace; /* a key declared by the user: inserts may meet rows */
+    Position hold;         /* parked before it could be attached: the slot stays here */
+    bool gap;              /* changes of it are missing: only a new copy mends it */
+    bool barred;           /* parked because of what the source says: until it says otherwise */
+    int64_t away_since_ms; /* parked because the lake did not take it, for now; 0: not so */
+    int away_times;        /* in a row */
+    bool watched;          /* its partitions were looked at in this process */
+    bool dropped;          /* gone from the source; what the stream still has of it arrives */
+    char *error;           /* main thread; why it is parked */
+    char *note;            /* main thread; what status says of it when it is not parked, or NULL */
+    bool inserts_replace;  /* a key declared by the user: inserts may meet rows */
 
     /* reader thread */
     const TableSchema *reading; /* as of the stream; holds a reference */
@@ -74,6 +76,8 @@ PipeTable *pipe_table_new(const TableSchema *schema);
 void pipe_table_free(PipeTable *table); /* NULL is fine */
 /* The table stops here; `reason` is an error message. Main thread. */
 void pipe_table_park(PipeTable *table, const char *reason);
+/* What parked it is over; the caller says what it is now. Main thread. */
+void pipe_table_unpark(PipeTable *table);
 /* The table waits for a new copy of its rows, which will replace those of the lake. Main thread. */
 void pipe_table_copy_again(PipeTable *table, const char *reason);
 /* Its rows in the lake are not all there, or are to be replaced. */

@@ -223,8 +223,7 @@ static bool
 take_in_again(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
 {
     log_info("no longer parked", LOG_STR("table", source->qualified));
-    free(table->error);
-    table->error = NULL;
+    pipe_table_unpark(table);
     table->hold = POSITION_NONE;
     atomic_store(&table->state, TABLE_WAITING);
     pipe_table_set_schema(table, source->schema);

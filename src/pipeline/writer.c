@@ -1,17 +1,116 @@
 /* writer.c - an epoch into the lake: write the pieces, commit every table that was written to, then
  * the state object says so, then the slot may forget. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
 #include "pipeline/retry.h"
 
-enum { GIVE_UP_ONCE_MS = 120000 };
+enum {
+    GIVE_UP_ONCE_MS = 120000,
+    PATIENCE_MS = 60000, /* with a table that the lake does not take, before it is parked */
+    AWAY_MIN_MS = 60000, /* before it is tried again; twice as long each time */
+    AWAY_DOUBLINGS_MAX = 4,
+};
 
 static Retry
 sink_retry(const Pipeline *pl)
 {
     return retry_begin(pl->cancel, pl->stop, pl->options->once ? GIVE_UP_ONCE_MS : 0);
+}
+
+/* --- one table that the lake does not take ---------------------------------------------------- */
+
+/* Its folder is full or refused, it needs more memory than there is: the others shall not wait for
+ * ever. If the lake does not take our state object either, it is not about the table. */
+static bool
+is_alone_in_this(Pipeline *pl, const PipeTable *table, const Retry *retry)
+{
+    Error err;
+
+    return !pl->options->once &&
+           (table->away_times > 0 || clock_ms() - retry->started_ms >= PATIENCE_MS) &&
+           pipeline_try_state(pl, &err);
+}
+
+/* Until it is due; its position holds, and with it the slot. */
+static void
+park_for_now(Pipeline *pl, PipeTable *table, const char *what, const Error *cause)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    Error ignored;
+
+    pipe_table_park(table, arena_printf(arena,
+                                        "%s: %.*s\nhint: it is tried again by itself, from "
+                                        "time to time",
+                                        what, (int) strcspn(cause->msg, "\n"), cause->msg));
+    table->away_since_ms = clock_ms();
+    table->away_times++;
+    if (!sink_abandon(pl->sink, table->sink_table, &ignored))
+        log_debug("cannot reload a table", LOG_STR("error", ignored.msg)); /* before it is back */
+}
+
+/* False: the error stands, or the table was parked for now. */
+static bool
+try_again(Pipeline *pl, PipeTable *table, Retry *retry, const char *what, Error *err)
+{
+    if (err->kind != ERR_TRANSIENT || !is_alone_in_this(pl, table, retry))
+        return status_retry(pl, retry, what, err);
+    park_for_now(pl, table, what, err);
+    return false;
+}
+
+static int64_t
+away_ms(const PipeTable *table)
+{
+    int doublings = table->away_times - 1;
+
+    return (int64_t) AWAY_MIN_MS << (doublings > AWAY_DOUBLINGS_MAX ? AWAY_DOUBLINGS_MAX
+                                                                    : doublings);
+}
+
+static bool
+is_due(const PipeTable *table)
+{
+    return table->away_since_ms != 0 && clock_ms() - table->away_since_ms >= away_ms(table);
+}
+
+bool
+writer_wants_back(const Pipeline *pl)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (is_due(pl->tables[i]))
+            return true;
+    return false;
+}
+
+TableState
+writer_take_back(Pipeline *pl, PipeTable *table)
+{
+    Error err;
+
+    if (!is_due(table))
+        return TABLE_PARKED;
+    if (!sink_abandon(pl->sink, table->sink_table, &err)) {
+        table->away_since_ms = clock_ms();
+        table->away_times++;
+        return TABLE_PARKED;
+    }
+    log_info("a parked table is tried again", LOG_STR("table", table->schema->qualified));
+    pipe_table_unpark(table);
+    return pipe_table_needs_copy(table) ? TABLE_WAITING : TABLE_STREAMING;
+}
+
+/* It took it: whatever it was is over. */
+static void
+note_taken(PipeTable *table)
+{
+    if (table->away_times == 0)
+        return;
+    log_info("no longer parked", LOG_STR("table", table->schema->qualified));
+    table->away_times = 0;
 }
 
 /* What the table was sent since its last commit is dropped; its position holds. */
@@ -23,7 +122,7 @@ drop_pending(Pipeline *pl, PipeTable *table, Error *err)
     while (!sink_abandon(pl->sink, table->sink_table, err)) {
         if (err->kind == ERR_INPUT) /* its lake table is broken: nothing can be committed to it */
             return true;
-        if (!retry_again(&retry, "cannot reload a table", err))
+        if (!status_retry(pl, &retry, "cannot reload a table", err))
             return false;
     }
     return true;
@@ -35,6 +134,15 @@ park_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
 {
     pipe_table_park(table, reason);
     return drop_pending(pl, table, err);
+}
+
+/* What goes wrong with one table: false when it is not about the table. */
+static bool
+gave_up(Pipeline *pl, PipeTable *table, Error *err)
+{
+    if (table->away_since_ms != 0)
+        return true;
+    return err->kind == ERR_INPUT && park_table(pl, table, err->msg, err);
 }
 
 /* Its copy begins with the next session of the stream. */
@@ -57,10 +165,9 @@ writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *e
     while (!sink_evolve(pl->sink, table->sink_table, shape, err)) {
         if (err->kind == ERR_COPY)
             return writer_copy_again(pl, table, err->msg, err);
-        if (err->kind == ERR_INPUT)
-            return park_table(pl, table, err->msg, err);
-        if (!retry_again(&retry, "cannot change columns", err))
-            return false;
+        if (try_again(pl, table, &retry, "cannot change columns", err))
+            continue;
+        return gave_up(pl, table, err);
     }
     return true;
 }
@@ -77,10 +184,9 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
     while (!sink_write(pl->sink, table->sink_table, part->batch, err)) {
         if (err->kind == ERR_COPY)
             return writer_copy_again(pl, table, err->msg, err);
-        if (err->kind == ERR_INPUT)
-            return park_table(pl, table, err->msg, err);
-        if (!retry_again(&retry, "cannot write", err))
-            return false;
+        if (try_again(pl, table, &retry, "cannot write", err))
+            continue;
+        return gave_up(pl, table, err);
     }
     return true;
 }
@@ -117,15 +223,16 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
     int64_t started = clock_ms();
 
     while (!sink_commit(pl->sink, table->sink_table, epoch->position, epoch->commit_time_us, err)) {
-        if (err->kind == ERR_INPUT)
-            return park_table(pl, table, err->msg, err);
-        if (!retry_again(&retry, "cannot commit", err))
-            return false;
+        if (try_again(pl, table, &retry, "cannot commit", err))
+            continue;
+        return gave_up(pl, table, err);
     }
     if (hidden && !pipe_table_is_hidden(table))
         end_copy(pl, table, epoch->position);
     if (table->sink_table->source != NULL && table->sink_table->source != table->schema)
         follow_shape(pl, table, epoch->position);
+    if (table->sink_table->position != before)
+        note_taken(table);
     if (table->sink_table->position != before)
         log_info("committed", LOG_STR("table", table->schema->qualified),
                  LOG_STR("position", POSITION_TEXT(epoch->position)),

@@ -2,11 +2,13 @@
 import contextlib
 import json
 import pathlib
+import shutil
+import subprocess
 
 import pytest
 
 from lib.env import wait_for
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 
 TABLES = ("create table t (id int primary key, v int)",
           "insert into t select n, n from generate_series(1, 100) n",
@@ -45,6 +47,50 @@ def test_what_could_not_be_attached_is_waited_for(database, walberg, lake):
     set_property(walberg, lake, "cdc.pipeline", database.name)
     walberg.once()
     compare(database, lake, ["t", "other"])
+
+
+@contextlib.contextmanager
+def full_file_system(folder):
+    """The folder, with what is in it, on a file system of its own that has no room left."""
+    aside = folder.with_name(folder.name + ".aside")
+    shutil.copytree(folder, aside)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", folder], check=False,
+                          capture_output=True)
+    if done.returncode != 0:
+        pytest.skip("cannot mount a small file system here")
+    try:
+        shutil.copytree(aside, folder, dirs_exist_ok=True)
+        filler = folder / "filler"
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as out:
+            while True:
+                out.write(b"x" * 4096)
+        yield filler
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_table_whose_folder_is_full_holds_up_nobody_for_long(database, walberg, lake):
+    """Tried for a minute, then it waits alone, and comes back by itself when there is room."""
+    database.execute(*TABLES)
+    walberg.once()
+    warehouse = pathlib.Path(walberg.storage.uri.removeprefix("file://"))
+    with full_file_system(warehouse / lake.table("t").folder) as filler:
+        walberg.start()
+        walberg.wait_caught_up()
+        database.execute("insert into t values (101, 1)", "insert into other values (1)")
+        wait_for("the error", lambda: "No space left" in (walberg.status()["error"] or ""), 30)
+        wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 150)
+        assert "No space left" in why(walberg) and "tried again" in why(walberg)
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        assert states(walberg)["public.other"] == "streaming"
+        assert walberg.status()["error"] is None
+        database.execute("insert into t values (102, 1)", "insert into other values (2)")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        filler.unlink()
+        wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 150)
+        walberg.wait_caught_up()
+        compare(database, lake, ["t", "other"], readers=["duckdb"])
+        walberg.stop()
 
 
 def test_a_table_left_out_for_a_while_is_parked(database, walberg):
