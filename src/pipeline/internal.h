@@ -58,6 +58,7 @@ typedef struct Pipeline {
     Position stop_at;   /* once: where to end */
     int64_t state_written_ms;
     int64_t looked_for_tables_ms;
+    int64_t look_took_ms; /* the question whether anything changed; with very many tables, long */
     int64_t status_written_ms;
     Str relations_seen;    /* signature of the catalogs when we looked last */
     Buf cuts;              /* Position: of the session's reader */

@@ -11,7 +11,7 @@
 #include "pipeline/internal.h"
 #include "pipeline/retry.h"
 
-enum { STEP_MS = 100, CONNECT_ONCE_MS = 60000, LOOK_FOR_TABLES_MS = 5000 };
+enum { STEP_MS = 100, CONNECT_ONCE_MS = 60000, LOOK_FOR_TABLES_MS = 5000, LOOK_SHARE = 20 };
 
 static bool
 stopping(const Pipeline *pl)
@@ -158,6 +158,17 @@ copy_beside(Pipeline *pl, int64_t ms, Error *err)
     return true;
 }
 
+/* Every five seconds, but for at most a twentieth of the time. */
+static bool
+look_is_due(const Pipeline *pl)
+{
+    int64_t pause = LOOK_SHARE * pl->look_took_ms;
+
+    if (pause < LOOK_FOR_TABLES_MS)
+        pause = LOOK_FOR_TABLES_MS;
+    return !pl->options->once && !stopping(pl) && clock_ms() - pl->looked_for_tables_ms >= pause;
+}
+
 static bool
 do_chores(Pipeline *pl, Error *err)
 {
@@ -165,8 +176,7 @@ do_chores(Pipeline *pl, Error *err)
     child_watch(pl);
     if (pl->copier != NULL) {
         TRY(copy_beside(pl, 0, err));
-    } else if (clock_ms() - pl->looked_for_tables_ms >= LOOK_FOR_TABLES_MS && !pl->options->once &&
-               !stopping(pl)) {
+    } else if (look_is_due(pl)) {
         pl->looked_for_tables_ms = clock_ms();
         TRY(tables_look_for_new(pl, err));
     }

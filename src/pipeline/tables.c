@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
 
@@ -446,7 +447,10 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
         " AND c.oid >= 16384",
         pg_server_version(pl->conn) >= 150000 ? schemas : "''");
 
+    int64_t asked_ms = clock_ms();
+
     TRY(pg_query(pl->conn, arena, sql, 1, &pl->config->source_publication, &result, err));
+    pl->look_took_ms = clock_ms() - asked_ms;
     *out_changed = !str_eq(pg_value(&result, 0, 0), pl->relations_seen);
     if (*out_changed)
         pl->relations_seen = arena_str(pl->arena, pg_value(&result, 0, 0));

@@ -1,5 +1,5 @@
 """A promoted standby, or a backup, behind the old address. It has the same system identifier and
-soon more WAL than the lake has seen; only its timeline's history says whether it is the same WAL."""
+soon more WAL than the lake has seen; only its timeline's history says if it is the same WAL."""
 import shutil
 import signal
 

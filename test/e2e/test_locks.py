@@ -50,7 +50,7 @@ def arrived(scene, table):
 
 
 def test_a_locked_table_holds_up_nobody_else(scene):
-    """Only the snapshot for a copy of a new table waits, as Postgres has it: for the transaction."""
+    """Only the snapshot for the copy of a new one waits, as Postgres has it: for transactions."""
     database = scene.database
     scene.start()
     scene.wait_streaming()
