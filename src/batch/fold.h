@@ -25,7 +25,7 @@ void batch_free(Batch *batch); /* NULL is fine */
 /* Forget rows and fold, keep memory, for reuse with the same schema. */
 void batch_reset(Batch *batch);
 
-/* Apply one change; on failure the batch is as before.
+/* Apply one change; on failure the batch is as before, but for the rejects of a key.
  *
  * Under KEY_COLUMNS, where a key is unique at every moment (an immediate constraint):
  *
@@ -44,8 +44,10 @@ void batch_reset(Batch *batch);
  * truncate: all rows go, deletes, patches and fold are forgotten, truncated is set; from then on
  * the lake has nothing to delete or to patch from.
  *
- * Parse failures of `after` become NULL and a Reject, in key columns too; those of old tuples do
- * not count again. An unchanged value that the old tuple has (all of them under REPLICA IDENTITY
+ * Parse failures of `after` become NULL and a Reject; those of old tuples do not count again. In a
+ * key column they are ERR_INPUT, and the Reject is there: what is NULL instead could not be told
+ * from other rows. Under KEY_FULL_ROW rows that differ in nothing else are twins, because the lake
+ * has them alike. An unchanged value that the old tuple has (all of them under REPLICA IDENTITY
  * FULL) is taken from there. */
 bool batch_apply(Batch *batch, const TupleMap *map, const Change *change,
                  const ChangeOrigin *origin, Error *err) WARN_UNUSED;
@@ -53,7 +55,7 @@ bool batch_apply(Batch *batch, const TupleMap *map, const Change *change,
 /* An earlier insert that may be in the lake already (user-declared keys, replay over a copy). */
 void batch_set_inserts_replace(Batch *batch, bool on);
 
-/* Append one row of the initial copy: no fold, keys are computed. */
+/* Append one row of the initial copy: no fold, keys are computed. Fails as batch_apply() does. */
 bool batch_append_row(Batch *batch, const TupleMap *map, const Datum *datums,
                       const ChangeOrigin *origin, Error *err) WARN_UNUSED;
 

@@ -23,6 +23,25 @@ key_hash(const TableSchema *schema, const Column *columns, size_t row, Buf *scra
     return hash128(scratch->ptr, scratch->len, KEY_SEED);
 }
 
+/* Rows whose key cannot be held could not be told apart: none of them may get into the lake. */
+static bool
+refuse_key(const TableSchema *schema, int column, Str reason, Error *err)
+{
+    const Field *field = &schema->columns[column].field;
+    AUTO_BUF Buf cast = {0};
+
+    if (field->type->kind != TYPE_STRING) /* which would hold it */
+        buf_printf(&cast, "let it arrive as text (tables.%s.columns: {%.*s: {cast: string}}), ",
+                   schema->qualified, STR_ARG(field->name));
+    return FAIL(err, ERR_INPUT,
+                "table %s: a value of key column %.*s cannot be held (%.*s; see "
+                "_walberg.rejects), "
+                "and without it rows cannot be told apart\n"
+                "hint: %sname another key (tables.%s.key), or leave the table out (source.tables)",
+                schema->qualified, STR_ARG(field->name), STR_ARG(reason), buf_text(&cast),
+                schema->qualified);
+}
+
 bool
 rows_old_key(Batch *batch, const TupleMap *map, const Tuple *old, Hash128 *out_key, Error *err)
 {
@@ -47,10 +66,14 @@ rows_old_key(Batch *batch, const TupleMap *map, const Tuple *old, Hash128 *out_k
         if (datum->kind == DATUM_UNCHANGED)
             return FAIL(err, ERR_BUG, "table %s: old row without its column %.*s",
                         schema->qualified, STR_ARG(schema->columns[c].field.name));
-        /* What the column cannot hold is NULL here as it was when the row was written. */
-        if (datum->kind == DATUM_NULL ||
-            value_parse(&fold->old[c], datum->text, &reason) == PARSE_REJECT)
+        if (datum->kind == DATUM_NULL) {
             column_append_null(&fold->old[c]);
+        } else if (value_parse(&fold->old[c], datum->text, &reason) == PARSE_REJECT) {
+            if (fold->in_key[c])
+                return refuse_key(schema, c, str_of(reason), err);
+            /* of a whole row: NULL here as it was when the row was written */
+            column_append_null(&fold->old[c]);
+        }
     }
     for (int c = 0; c < schema->column_count; c++)
         if ((whole || fold->in_key[c]) && fold->old[c].rows == 0)
@@ -122,6 +145,15 @@ find_datum(const RowEvent *event, int column)
     return NULL;
 }
 
+static void
+put_json_text(JsonWriter *json, Str text)
+{
+    AUTO_BUF Buf escaped = {0};
+
+    put_utf8(&escaped, text);
+    jw_str(json, buf_view(&escaped));
+}
+
 /* The key of the row just appended, as a JSON object: numbers and booleans as such, all else as
  * Postgres' text. */
 static void
@@ -146,7 +178,7 @@ put_key_json(Batch *batch, const RowEvent *event, size_t row)
         else if (!reject && kind == TYPE_BOOL)
             jw_bool(&json, str_eq(datum->text, STR("t")));
         else
-            jw_str(&json, datum->text);
+            put_json_text(&json, datum->text);
     }
     jw_end(&json);
 }
@@ -264,6 +296,21 @@ check_key_was_sent(const Batch *batch, Error *err)
     return true;
 }
 
+/* The rejects from `first` on, all of one row. */
+static bool
+check_key_was_held(const Batch *batch, size_t first, Error *err)
+{
+    for (size_t i = first; i < BUF_COUNT(&batch->rejects, Reject); i++) {
+        const Reject *reject = &BUF_AT(&batch->rejects, Reject, i);
+        Str reason = {.ptr = batch->reject_bytes.ptr + reject->reason.offset,
+                      .len = reject->reason.length};
+
+        if (batch->fold->in_key[reject->column])
+            return refuse_key(batch->schema, reject->column, reason, err);
+    }
+    return true;
+}
+
 bool
 rows_append(Batch *batch, const RowEvent *event, Error *err)
 {
@@ -282,6 +329,12 @@ rows_append(Batch *batch, const RowEvent *event, Error *err)
         return false;
     }
     key_rejects(batch, event, row, mark.rejects / sizeof(Reject));
+    if (!check_key_was_held(batch, mark.rejects / sizeof(Reject), err)) {
+        mark.rejects = batch->rejects.len; /* what was wrong is kept */
+        mark.reject_bytes = batch->reject_bytes.len;
+        rows_take_back(batch, mark);
+        return false;
+    }
     if (batch->schema->key_mode != KEY_NONE)
         BUF_PUSH(&batch->keys, Hash128,
                  key_hash(batch->schema, batch->columns, row, &fold->scratch));

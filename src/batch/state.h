@@ -39,10 +39,11 @@ RowMark rows_mark(const Batch *batch);
 void rows_take_back(Batch *batch, RowMark mark);
 
 /* Append the row. Values that were neither sent nor are in the old tuple are NULL and in
- * fold->unsent. Its key is the last of batch->keys. On failure nothing was appended. */
+ * fold->unsent. Its key is the last of batch->keys. On failure nothing was appended but the rejects
+ * of a row whose key cannot be held (ERR_INPUT). */
 bool rows_append(Batch *batch, const RowEvent *event, Error *err) WARN_UNUSED;
 
-/* Key hash of an old tuple. */
+/* Key hash of an old tuple. ERR_INPUT: a key column cannot hold its value. */
 bool rows_old_key(Batch *batch, const TupleMap *map, const Tuple *old, Hash128 *out_key,
                   Error *err) WARN_UNUSED;
 

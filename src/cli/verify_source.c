@@ -276,6 +276,19 @@ read_rows(SourceScan *scan, Error *err)
     }
 }
 
+/* The server goes on sending what nobody wants any more: then the connection can be used again. */
+static void
+skip_rows(PgConn *conn)
+{
+    Error ignored;
+    char *row;
+    size_t size;
+    bool end = false;
+
+    while (!end && pg_copy_row(conn, &row, &size, &end, &ignored))
+        ;
+}
+
 static bool
 scan_task(SourceScan *scan, const CopyTask *task, Error *err)
 {
@@ -284,7 +297,11 @@ scan_task(SourceScan *scan, const CopyTask *task, Error *err)
 
     TRY(copy_task_check(conn, arena, task, err));
     TRY(pg_copy_start(conn, scan_sql(arena, task, scan->taker.notes), err));
-    return read_rows(scan, err);
+    if (read_rows(scan, err))
+        return true;
+    if (err->kind == ERR_INPUT) /* a key that cannot be held */
+        skip_rows(conn);
+    return false;
 }
 
 /* The version's datum maps to no column. */

@@ -56,7 +56,8 @@ OPTION("commit.bytes", commit_bytes, SIZE, "128MB", "1MB", NULL, 0,
        "an epoch is committed when it has this many bytes")
 OPTION("copy.workers", copy_workers, INT, "4", "1", "64", 0, "connections of the initial copy")
 OPTION("on_reject", on_reject, ENUM, "record", "record|park", NULL, 0,
-       "a value that its column cannot hold: record it in _walberg.rejects, or park the table")
+       "a value that its column cannot hold: record it in _walberg.rejects, or park the table; in "
+       "a key column it always parks the table")
 OPTION("on_add_default", on_add_default, ENUM, "rewrite", "rewrite|ignore", NULL, 0,
        "a column added with a default: rewrite the table in the lake, so that old rows have it, or "
        "let them read NULL")

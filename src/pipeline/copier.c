@@ -40,8 +40,17 @@ enum {
     RECORD_SHARE = 32, /* of the time that the copy took is lost at most, or RECORD_MS */
 };
 
+typedef struct CopyTable CopyTable;
+
+/* What a worker tells the main thread. */
+typedef struct Finished {
+    CopyTable *copy; /* NULL: the coordinator ended */
+    Error error;     /* kind ERR_NONE: all tasks of the table are done */
+    Batch *refused;  /* owned, may be NULL: with the values that are why it was refused */
+} Finished;
+
 /* A table under this copy. */
-typedef struct CopyTable {
+struct CopyTable {
     PipeTable *table;
     atomic_int left;       /* tasks */
     atomic_int working;    /* workers that are at it */
@@ -53,13 +62,7 @@ typedef struct CopyTable {
     int first_task;        /* of its own ones, which stand together in the plan */
     int task_count;
     int recorded; /* of them; main thread */
-} CopyTable;
-
-/* What a worker tells the main thread. */
-typedef struct Finished {
-    CopyTable *copy; /* NULL: the coordinator ended */
-    Error error;     /* kind ERR_NONE: all tasks of the table are done */
-} Finished;
+};
 
 struct Copier {
     Pipeline *pl;   /* only its config, cancel token and sink are used by the threads */
@@ -86,6 +89,20 @@ struct Copier {
 };
 
 static void
+finished_free(Finished *finished)
+{
+    batch_free(finished->refused);
+    free(finished);
+}
+
+static void
+put_finished(Copier *copier, Finished *finished)
+{
+    if (!queue_put(copier->finished, finished))
+        finished_free(finished);
+}
+
+static void
 tell(Copier *copier, CopyTable *copy, const Error *error)
 {
     Finished *finished = xcalloc(1, sizeof *finished);
@@ -93,8 +110,7 @@ tell(Copier *copier, CopyTable *copy, const Error *error)
     finished->copy = copy;
     if (error != NULL)
         finished->error = *error;
-    if (!queue_put(copier->finished, finished))
-        free(finished);
+    put_finished(copier, finished);
 }
 
 /* --- workers --------------------------------------------------------------------------------- */
@@ -126,6 +142,19 @@ next_task_batch(BulkSource *source, Batch **out_batch, Error *err)
     return true;
 }
 
+/* The table cannot be copied. The first to find out says why, with the batch where it was. */
+static void
+refuse(CopyTable *copy, Batch *batch, const Error *err)
+{
+    if (atomic_exchange(&copy->refused, true)) {
+        batch_free(batch);
+        return;
+    }
+    copy->failure = xcalloc(1, sizeof *copy->failure);
+    *copy->failure = (Finished){.copy = copy, .error = *err, .refused = batch};
+    atomic_store(&copy->failed, true);
+}
+
 static bool
 run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Error *err)
 {
@@ -148,9 +177,12 @@ run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Er
     int64_t rows = copy_reader_rows(source.reader);
 
     copy_reader_close(source.reader);
-    batch_free(source.batch);
     if (!done)
         atomic_fetch_sub(&table->copied_rows, rows);
+    if (!done && err->kind == ERR_INPUT)
+        refuse(copy, source.batch, err);
+    else
+        batch_free(source.batch);
     return done;
 }
 
@@ -163,15 +195,6 @@ table_of_task(Copier *copier, const CopyTask *task)
     abort(); /* the plan has tasks of these tables only */
 }
 
-static void
-note_failure(CopyTable *copy, const Error *err)
-{
-    if (atomic_exchange(&copy->refused, true))
-        return; /* another worker says why */
-    copy->error = *err;
-    atomic_store(&copy->failed, true);
-}
-
 /* The main thread may do what it wants with the table once it knows of the failure (`resync` loads
  * it anew), so it is told by the last worker that leaves. */
 static void
@@ -179,7 +202,7 @@ leave_table(Copier *copier, CopyTable *copy)
 {
     if (atomic_fetch_sub(&copy->working, 1) == 1 && atomic_load(&copy->failed) &&
         !atomic_exchange(&copy->told, true))
-        tell(copier, copy, &copy->error);
+        put_finished(copier, copy->failure);
 }
 
 /* A connection of a worker, in a transaction under the snapshot. */
@@ -218,7 +241,7 @@ work_at(Copier *copier, PgConn **conn, const CopyTask *task, CopyTable *copy, Er
         *conn = NULL;
         /* a refusal, or a relation that the snapshot cannot read any more, concerns the table */
         if (joined && (err->kind == ERR_INPUT || err->kind == ERR_CONFLICT)) {
-            note_failure(copy, err);
+            refuse(copy, NULL, err);
             return true;
         }
         if (atomic_load(&copy->failed))
@@ -698,7 +721,8 @@ take_finished(Pipeline *pl, const Finished *finished, Error *err)
                  LOG_STR("error", finished->error.msg));
     else
         pipe_table_park(finished->copy->table, finished->error.msg);
-    return true;
+    return finished->refused == NULL ||
+           writer_record(pl, finished->copy->table, finished->refused, err);
 }
 
 static void
@@ -732,7 +756,7 @@ copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err)
     if (finished != NULL) {
         bool taken = take_finished(pl, finished, err);
 
-        free(finished);
+        finished_free(finished);
         TRY(taken);
     }
     TRY(record_when_due(pl, err));
@@ -771,7 +795,7 @@ copier_free(Pipeline *pl)
     pthread_join(copier->coordinator, NULL);
     for (Finished *finished = queue_take(copier->finished); finished != NULL;
          finished = queue_take(copier->finished))
-        free(finished);
+        finished_free(finished);
     queue_free(copier->finished);
     if (!record(pl, &err))
         log_debug("the progress of the copy is not in the state", LOG_STR("error", err.msg));

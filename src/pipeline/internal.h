@@ -199,6 +199,8 @@ bool writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape,
                    Error *err) WARN_UNUSED;
 /* The table leaves the stream and waits for a new copy of its rows. */
 bool writer_copy_again(Pipeline *pl, PipeTable *table, const char *reason, Error *err) WARN_UNUSED;
+/* The values of a parked table's batch that were rejected. */
+bool writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err) WARN_UNUSED;
 
 /* ack.c */
 

@@ -267,6 +267,23 @@ commit_epoch(Pipeline *pl, const Epoch *epoch, Error *err)
 }
 
 bool
+writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err)
+{
+    Retry retry = sink_retry(pl);
+
+    while (!sink_record(pl->sink, table->sink_table, batch, err)) {
+        if (err->kind == ERR_INPUT) { /* the table of rejects is not usable: the log has to do */
+            log_warn("rejected values are not recorded", LOG_STR("table", table->schema->qualified),
+                     LOG_STR("error", err->msg));
+            return true;
+        }
+        if (!retry_again(&retry, "cannot record rejected values", err))
+            return false;
+    }
+    return true;
+}
+
+bool
 writer_epoch(Pipeline *pl, Epoch *epoch, Error *err)
 {
     for (size_t i = 0; i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
@@ -282,6 +299,8 @@ writer_epoch(Pipeline *pl, Epoch *epoch, Error *err)
 
         if (atomic_load(&part->table->state) == TABLE_STREAMING)
             TRY(write_part(pl, part, err));
+        if (atomic_load(&part->table->state) == TABLE_PARKED) /* a value may be why */
+            TRY(writer_record(pl, part->table, part->batch, err));
     }
     return !epoch->final || commit_epoch(pl, epoch, err);
 }

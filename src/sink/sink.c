@@ -80,6 +80,14 @@ sink_abandon(Sink *sink, SinkTable *table_or_null, Error *err)
 }
 
 bool
+sink_record(Sink *sink, SinkTable *table, Batch *batch, Error *err)
+{
+    if (!sink->ops->record(sink, table, batch, err))
+        return WRAP(err, "%s: rejects of %s", sink->ops->name, table->lake_name);
+    return true;
+}
+
+bool
 sink_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err)
 {
     if (!sink->ops->bulk_load(sink, table, source, err))

@@ -14,6 +14,8 @@
  *     ERR_TRANSIENT, calling it again with the same arguments finishes the job;
  *   - abandon() drops what a table was sent since its last commit; without a table, the records of
  *     rejected values that wait for one (those of a table that is parked are kept);
+ *   - record() makes the rejected values of a batch that will not be written visible, and those
+ *     that were written and wait: a table is parked because of them;
  *   - bulk_load() (the initial copy) may run on several threads at once, also for one table, also
  *     while the stream commits other tables; its rows become visible with bulk_commit() of the
  *     table, together with the position. All other calls come from one thread.
@@ -115,6 +117,7 @@ typedef struct SinkOps {
     bool (*commit)(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
                    Error *err);
     bool (*abandon)(Sink *sink, SinkTable *table, Error *err);
+    bool (*record)(Sink *sink, SinkTable *table, Batch *batch, Error *err);
     bool (*bulk_load)(Sink *sink, SinkTable *table, BulkSource *source, Error *err);
     bool (*bulk_commit)(Sink *sink, SinkTable *table, Position position, Error *err);
     bool (*bulk_record)(Sink *sink, SinkTable *table, const BulkDone *done, Arena *arena,
@@ -151,6 +154,8 @@ bool sink_write(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNU
 bool sink_commit(Sink *sink, SinkTable *table, Position position, int64_t commit_time_us,
                  Error *err) WARN_UNUSED;
 bool sink_abandon(Sink *sink, SinkTable *table_or_null, Error *err) WARN_UNUSED;
+/* Only the rejects of the batch, which it has no more afterwards; also after they were written. */
+bool sink_record(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
 bool sink_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err) WARN_UNUSED;
 bool sink_bulk_commit(Sink *sink, SinkTable *table, Position position, Error *err) WARN_UNUSED;
 /* Other loads of the table may run meanwhile. The texts of *out_loaded live in the arena. */

@@ -331,6 +331,31 @@ rejects_of_the_stream_are_recorded_once(void **state)
     assert_int_equal(table->rows, 12);
 }
 
+/* Why it is parked: although nothing of its rows is written, now or later. */
+static void
+rejects_of_a_parked_table_are_recorded(void **state)
+{
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+    Batch *batch = batch_new(table->schema, true);
+    Error err = {0};
+
+    OK(sink_record(bench->sink, table, batch, &err)); /* nothing to say */
+    assert_int_equal(rejects_recorded(bench), 0);
+    copy_rows(bench, table, 10);
+    apply(batch, OP_INSERT, 100, "not UTF-8: \xFF");
+    batch_seal(batch);
+    OK(sink_abandon(bench->sink, table, &err));
+    OK(sink_record(bench->sink, table, batch, &err));
+    assert_int_equal(rejects_recorded(bench), 1);
+    OK(sink_record(bench->sink, table, batch, &err));
+    assert_int_equal(rejects_recorded(bench), 1);
+    batch_free(batch);
+    table = reopen(bench);
+    assert_int_equal(table->rows, 10);
+    assert_true(table->position == 100);
+}
+
 /* The commit took effect and its answer did not arrive: the snapshot is found by its id, nothing is
  * written twice. */
 static void
@@ -477,6 +502,7 @@ main(void)
         CASE(a_lost_state_folder_costs_only_time),
         CASE(twins_go_one_by_one),
         CASE(rejects_of_the_stream_are_recorded_once),
+        CASE(rejects_of_a_parked_table_are_recorded),
         CASE(a_lost_answer_is_found_again),
         CASE(only_one_process_may_write),
         CASE(a_table_that_went_back_is_not_used),

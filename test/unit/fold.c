@@ -300,20 +300,64 @@ rejects_are_recorded_once(void **state)
     assert_memory_equal(bytes + reject.value.offset, "\\xc3", 4);
     assert_int_equal(reject.value.length, 4);
 
-    /* a key that is itself a reject, and an old tuple with one */
-    insert(batch, "99999999999", "a", "b");
-    reject = BUF_AT(&batch->rejects, Reject, 2);
+    /* an old tuple with one */
+    change = (Change){.op = OP_UPDATE,
+                      .old_kind = OLD_ROW,
+                      .old = tuple_of(old, "7", "a", "\xff"),
+                      .after = tuple_of(after, "1", "b", UNSENT)};
+    OK(batch_apply(batch, &map, &change, &origin, &err));
+    assert_int_equal(BUF_COUNT(&batch->rejects, Reject), 2);
+    batch_seal(batch);
+    assert_int_equal(batch->live_rows, 1);
+    assert_true(column_is_null(&batch->columns[2], 2));
+}
+
+/* Of such a row there is nothing in the batch but what was wrong with it. */
+static void
+a_key_that_cannot_be_held_is_refused(void **state)
+{
+    Batch *batch = ((Fixture *) *state)->batch;
+    Error err = {0};
+    Datum old[4];
+    Datum after[4];
+    Change change = {.op = OP_INSERT, .after = tuple_of(after, "99999999999", "a", "b")};
+
+    insert(batch, "1", "a", "b");
+    FAILS(batch_apply(batch, &map, &change, &origin, &err), ERR_INPUT);
+    assert_non_null(strstr(err.msg, "key column id"));
+    assert_non_null(strstr(err.msg, "{id: {cast: string}}"));
+    assert_int_equal(BUF_COUNT(&batch->rejects, Reject), 1);
+
+    Reject reject = BUF_AT(&batch->rejects, Reject, 0);
+
     assert_memory_equal(batch->reject_bytes.ptr + reject.key.offset, "{\"id\":\"99999999999\"}",
                         reject.key.length);
     change = (Change){.op = OP_UPDATE,
-                      .old_kind = OLD_ROW,
-                      .old = tuple_of(old, "99999999999", "a", "\xff"),
-                      .after = tuple_of(after, "1", "b", UNSENT)};
-    OK(batch_apply(batch, &map, &change, &origin, &err));
-    assert_int_equal(BUF_COUNT(&batch->rejects, Reject), 3);
-    batch_seal(batch);
-    assert_int_equal(batch->live_rows, 2);
-    assert_true(column_is_null(&batch->columns[2], 3));
+                      .old_kind = OLD_KEY,
+                      .old = tuple_of(old, "1", NULL, NULL),
+                      .after = tuple_of(after, "88888888888", "c", "d")};
+    FAILS(batch_apply(batch, &map, &change, &origin, &err), ERR_INPUT);
+    assert_int_equal(BUF_COUNT(&batch->rejects, Reject), 2);
+    change = (Change){
+        .op = OP_DELETE, .old_kind = OLD_KEY, .old = tuple_of(old, "99999999999", NULL, NULL)};
+    FAILS(batch_apply(batch, &map, &change, &origin, &err), ERR_INPUT);
+    assert_int_equal(BUF_COUNT(&batch->rejects, Reject), 2); /* recorded when it came */
+    assert_counts(batch, 1, 1, 0, 0);
+    assert_text(batch, 1, 0, "a");
+}
+
+static void
+a_copied_key_that_cannot_be_held_is_refused(void **state)
+{
+    Batch *batch = batch_new(((Fixture *) *state)->batch->schema, false);
+    Error err = {0};
+    Datum datums[4];
+
+    tuple_of(datums, "99999999999", "a", "b");
+    FAILS(batch_append_row(batch, &map, datums, &origin, &err), ERR_INPUT);
+    assert_int_equal(BUF_COUNT(&batch->rejects, Reject), 1);
+    assert_int_equal(batch->rows, 0);
+    batch_free(batch);
 }
 
 static void
@@ -397,6 +441,9 @@ main(void)
         cmocka_unit_test_setup_teardown(replayed_inserts_replace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_of_a_key_can_be_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rejects_are_recorded_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_that_cannot_be_held_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_copied_key_that_cannot_be_held_is_refused, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_folded_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_counted_as_it_is_used, set_up, tear_down),
     };

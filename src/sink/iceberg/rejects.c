@@ -213,6 +213,17 @@ iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time
     return true;
 }
 
+/* Their position is not noted: more of the same transaction may come when the table goes on. */
+bool
+iceberg_record(Sink *base, SinkTable *sink_table, Batch *batch, Error *err)
+{
+    IcebergSink *sink = (IcebergSink *) (void *) base;
+
+    TRY(iceberg_rejects_write((IcebergTable *) (void *) sink_table, batch, err));
+    buf_reset(&batch->rejects); /* the rest may fail and be repeated */
+    return sink->rejects == NULL || iceberg_rejects_commit(sink, POSITION_NONE, 0, err);
+}
+
 /* --- the initial copy ------------------------------------------------------------------------ */
 
 typedef struct RejectSource {

@@ -269,6 +269,7 @@ const SinkOps iceberg_sink_ops = {
     .write = iceberg_write,
     .commit = iceberg_commit,
     .abandon = abandon,
+    .record = iceberg_record,
     .bulk_load = iceberg_bulk_load,
     .bulk_commit = iceberg_bulk_commit,
     .bulk_record = iceberg_bulk_record,

@@ -347,6 +347,7 @@ bool iceberg_bulk_commit(Sink *sink, SinkTable *table, Position position, Error 
 bool iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err) WARN_UNUSED;
 bool iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time_us,
                             Error *err) WARN_UNUSED;
+bool iceberg_record(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN_UNUSED;
 /* Those of a batch of the initial copy, on any thread: a DataFile in `arena`, added to *files. When
  * its load is complete it waits in table->bulk_rejects until iceberg_rejects_adopt() commits it. */
 bool iceberg_bulk_rejects(IcebergTable *table, Arena *arena, const Batch *batch, Buf *files,
