@@ -4,6 +4,7 @@
  * the state object is claimed, as a second `run` would.
  * The order is such that a crash leaves what `run` and another cleanup understand:
  *
+ *   0. what _walberg.rejects notes of the table: without it values may be recorded twice
  *   1. the table's metadata, the newest version last: the table is whole until it is gone at once
  *   2. its files: nothing refers to them any more
  *   3. its entry in the state object: until then a second cleanup knows that files may be left,
@@ -26,10 +27,12 @@
 #include "base/hash.h"
 #include "base/json_writer.h"
 #include "cli/connect.h"
+#include "iceberg/metadata.h"
+#include "sink/iceberg/rejects.h"
 #include "source/server.h"
 #include "source/slot.h"
 
-enum { TREE_FDS = 16, SLOT_WATCH_MS = 2000, SLOT_PAUSE_MS = 50 };
+enum { CONFLICTS_MAX = 10, TREE_FDS = 16, SLOT_WATCH_MS = 2000, SLOT_PAUSE_MS = 50 };
 
 static void
 cleanup_done(Cleanup *cleanup)
@@ -190,6 +193,40 @@ remove_tree(const char *path, Error *err)
     return FAIL(err, ERR_INPUT, "cannot remove %s: %s", path, strerrordesc_np(errno));
 }
 
+/* How far its rejects are recorded. Other pipelines may write to that table meanwhile. */
+static bool
+forget_rejects(Cleanup *cleanup, Str table_uuid, Error *err)
+{
+    const TableName name = {.space = STR("_walberg"), .name = STR("rejects")};
+
+    for (int conflicts = 0; conflicts < CONFLICTS_MAX; conflicts++) {
+        AUTO_ARENA Arena *arena = arena_new();
+        AUTO_BUF Buf json = {0};
+        Str key = rejects_position_key(arena, table_uuid);
+        CatalogTable table;
+        TableMetadata *metadata;
+        bool found;
+
+        TRY(catalog_load(cleanup->catalog, arena, &name, &table, &found, err));
+        if (!found)
+            return true;
+        TRY(metadata_parse(arena, table.metadata, &metadata, err));
+        if (property_get(&metadata->properties, key.ptr).ptr == NULL)
+            return true;
+
+        PropertyList rest = property_set(arena, &metadata->properties, key, STR_NULL);
+
+        metadata_write(metadata_set_properties(arena, metadata, &rest, table.metadata_location,
+                                               clock_wall_us() / 1000),
+                       &json);
+        if (catalog_commit(cleanup->catalog, arena, &name, &table, buf_view(&json), &table, err))
+            return true;
+        if (err->kind != ERR_CONFLICT)
+            return WRAP(err, "table _walberg.rejects");
+    }
+    return FAIL(err, ERR_TRANSIENT, "table _walberg.rejects: other pipelines write to it");
+}
+
 static bool
 remove_table(Cleanup *cleanup, const CleanupItem *item, Error *err)
 {
@@ -199,6 +236,8 @@ remove_table(Cleanup *cleanup, const CleanupItem *item, Error *err)
     StoreObject *objects;
     size_t count;
 
+    if (item->uuid != NULL)
+        TRY(forget_rejects(cleanup, str_of(item->uuid), err));
     TRY(catalog_drop(cleanup->catalog, arena, &item->table, err));
     TRY(FAULT("cleanup.dropped", err));
     TRY(store_list(cleanup->store, prefix, arena, &objects, &count, err));

@@ -215,3 +215,17 @@ metadata_add_snapshot(Arena *arena, const TableMetadata *metadata, const Snapsho
     }
     return out;
 }
+
+TableMetadata *
+metadata_set_properties(Arena *arena, const TableMetadata *metadata, const PropertyList *properties,
+                        const char *previous_file, int64_t now_ms)
+{
+    TableMetadata *out = ARENA_NEW(arena, TableMetadata);
+
+    *out = *metadata;
+    out->properties = *properties;
+    if (out->last_updated_ms < now_ms)
+        out->last_updated_ms = now_ms;
+    log_previous_file(arena, metadata, out, previous_file, NULL);
+    return out;
+}

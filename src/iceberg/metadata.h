@@ -150,4 +150,10 @@ TableMetadata *metadata_add_snapshot(Arena *arena, const TableMetadata *metadata
                                      const Snapshot *snapshot, const char *previous_file,
                                      const Retention *retention);
 
+/* A copy of `metadata` with other properties, and nothing else changed but last-updated and, as
+ * above, the metadata log. */
+TableMetadata *metadata_set_properties(Arena *arena, const TableMetadata *metadata,
+                                       const PropertyList *properties, const char *previous_file,
+                                       int64_t now_ms);
+
 #endif

@@ -11,6 +11,8 @@ import pytest
 
 from lib import foreign
 from lib.oracle import compare
+from lib.postgres import Database, Postgres, lsn
+from lib.readers import READERS
 from lib.walberg import Walberg, environment
 
 TABLES = ("create table t (id int primary key, v text)",
@@ -120,6 +122,41 @@ def test_what_is_not_ours_stays(database, walberg, lake, tmp_path):
     assert second.slot()[0] == "walberg_second"
     second.once()
     second.call("verify", *second.positional(), check=True)
+
+
+def test_rejects_after_beginning_again_on_another_server(database, walberg, lake, tmp_path):
+    """Which is at lower positions; the old records stay, because another pipeline is there."""
+    table = "create table t (id int primary key, day date)"
+    database.execute(table, "insert into t values (1, null)")
+    neighbour = Walberg(database, walberg.storage, tmp_path / "second", pipeline="second",
+                        sink__iceberg__namespace='"{pipeline}"')
+    neighbour.folder.mkdir()
+    neighbour.once()
+    for _ in range(3):
+        database.rows("select pg_switch_wal()")
+    walberg.once()
+    database.execute("insert into t values (2, 'infinity')")
+    walberg.once()
+    neighbour.once()
+    notes = [key for key in lake.table("rejects", "_walberg").metadata["properties"]
+             if key.startswith("walberg.rejects.")]
+    assert len(notes) == 2
+    cleanup(walberg, "--all", "--yes")
+    kept = lake.table("rejects", "_walberg").metadata["properties"]
+    assert [key in kept for key in notes].count(True) == 1
+    other = Postgres()
+    try:
+        moved = Walberg(Database(other, database.name), walberg.storage, walberg.folder)
+        moved.database.execute(table, "insert into t values (1, null)")
+        assert lsn(other.position()) < lsn(database.server.position())
+        moved.once()
+        moved.database.execute("insert into t values (3, 'infinity')")
+        moved.once()
+    finally:
+        other.remove()
+    names, rows = READERS["java"](lake.table("rejects", "_walberg"))
+    assert sorted(row[names.index("key")] for row in rows) == ['{"id":2}'] * 2 + ['{"id":3}']
+    neighbour.once()
 
 
 def test_refused_while_run_is_up(filled, tmp_path):

@@ -227,6 +227,27 @@ has_snapshot_at(const TableMetadata *metadata, int64_t at_ms)
 }
 
 static void
+properties_change_and_nothing_else(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    TableMetadata *before = add_at(arena, new_table(arena), 5000, NULL);
+    PropertyList more = property_set(arena, &before->properties, STR("k"), STR("v"));
+    TableMetadata *after = metadata_set_properties(arena, before, &more, "v7.metadata.json", 6000);
+    TableMetadata *back =
+        metadata_set_properties(arena, after, &before->properties, NULL, after->last_updated_ms);
+
+    (void) state;
+    assert_true(str_eqc(property_get(&after->properties, "k"), "v"));
+    assert_int_equal(after->last_updated_ms, 6000);
+    assert_int_equal(after->metadata_log_count, before->metadata_log_count + 1);
+    assert_true(str_eqc(after->metadata_log[before->metadata_log_count].file, "v7.metadata.json"));
+    assert_int_equal(after->metadata_log[before->metadata_log_count].timestamp_ms, 5000);
+    back->metadata_log_count--;
+    back->last_updated_ms = before->last_updated_ms;
+    assert_string_equal(written(arena, back), written(arena, before));
+}
+
+static void
 history_is_thinned_by_age(void **state)
 {
     const Retention retention = {.keep_all_ms = HOUR, .keep_hourly_ms = DAY, .metadata_log_max = 3};
@@ -441,6 +462,7 @@ main(void)
         cmocka_unit_test(fields_are_where_java_put_them),
         cmocka_unit_test(a_new_table_is_what_java_would_make),
         cmocka_unit_test(a_snapshot_becomes_the_current_one),
+        cmocka_unit_test(properties_change_and_nothing_else),
         cmocka_unit_test(history_is_thinned_by_age),
         cmocka_unit_test(the_youngest_and_the_tagged_stay),
         cmocka_unit_test(row_ids_go_on_as_in_java),

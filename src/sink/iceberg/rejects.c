@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "batch/fold.h"
+#include "sink/iceberg/rejects.h"
 #include "sink/iceberg/sink.h"
 
 typedef struct RejectColumn {
@@ -78,21 +79,14 @@ attach_rejects(IcebergSink *sink, Error *err)
     return done || WRAP(err, "table _walberg.rejects");
 }
 
-/* Property of the rejects table: up to where the rejects of one source table are recorded. They are
- * committed before the table's own rows, so a replay of the table may bring them again. */
-static Str
-position_key(const IcebergTable *table, Arena *arena)
-{
-    return arena_strf(arena, "walberg.rejects.%s.%s", table->sink->pipeline,
-                      table->base.schema->qualified);
-}
-
+/* They are committed before the table's own rows, so a replay of the table may bring them again. */
 static bool
 recorded_position(IcebergTable *table, Position *out_position, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     const TableMetadata *metadata = table->sink->rejects->metadata;
-    Str text = property_get(&metadata->properties, position_key(table, arena).ptr);
+    Str key = rejects_position_key(arena, table->metadata->table_uuid);
+    Str text = property_get(&metadata->properties, key.ptr);
 
     *out_position = POSITION_NONE;
     return text.ptr == NULL || position_parse(text, out_position, err);
@@ -105,10 +99,13 @@ iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const PropertyList *
     PropertyList properties = *base;
     Str text = arena_strf(arena, "%s", POSITION_TEXT(position));
 
-    for (size_t i = 0; i < sink->table_count && position != POSITION_NONE; i++)
-        if (sink->tables[i]->rejects_pending)
-            properties =
-                property_set(arena, &properties, position_key(sink->tables[i], arena), text);
+    for (size_t i = 0; i < sink->table_count && position != POSITION_NONE; i++) {
+        const IcebergTable *table = sink->tables[i];
+
+        if (table->rejects_pending)
+            properties = property_set(
+                arena, &properties, rejects_position_key(arena, table->metadata->table_uuid), text);
+    }
     return properties;
 }
 

@@ -1,0 +1,16 @@
+/* rejects.h - what others may know of the table _walberg.rejects. */
+#ifndef SINK_ICEBERG_REJECTS_H
+#define SINK_ICEBERG_REJECTS_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Property of the rejects table: up to where the rejects of one source table are recorded. By the
+ * uuid of its lake table: one that is copied afresh, perhaps from another server, has another. */
+static inline Str
+rejects_position_key(Arena *arena, Str table_uuid)
+{
+    return arena_strf(arena, "walberg.rejects.%.*s", STR_ARG(table_uuid));
+}
+
+#endif
