@@ -56,7 +56,7 @@ struct CopyTable {
     atomic_int working;    /* workers that are at it */
     atomic_bool refused;   /* a worker has the error and is about to say so: */
     atomic_bool failed;    /* no task of it begins any more, and those under way end */
-    Error error;           /* with failed */
+    Finished *failure;     /* with failed; the queue owns it once told */
     atomic_bool told;      /* to the main thread */
     ResumeProgress before; /* what of it was copied under earlier snapshots */
     int first_task;        /* of its own ones, which stand together in the plan */

@@ -1,6 +1,8 @@
 /* The contract of sink/sink.h, against every sink (one so far), in a warehouse of its own. What the
  * lake then holds is read by other programs in the end-to-end tests; here it is what the sink says
  * about itself, also after it was opened anew. */
+#include <glob.h>
+
 #include "sink_bench.h"
 
 /* --- the contract ---------------------------------------------------------------------------- */
@@ -214,6 +216,72 @@ a_lost_state_folder_costs_only_time(void **state)
     write_and_free(bench, table, batch);
     commit(bench, table, 200);
     assert_int_equal(table->rows, 500);
+}
+
+static Hash128
+key_of(const TableSchema *schema, int id)
+{
+    Batch *batch = batch_new(schema, true);
+
+    apply(batch, OP_INSERT, id, "");
+
+    Hash128 key = BUF_AT(&batch->keys, Hash128, 0);
+
+    batch_free(batch);
+    return key;
+}
+
+/* The last page of the table's only run: that of the largest keys. */
+static void
+damage_index(const Bench *bench)
+{
+    char pattern[128];
+    glob_t found;
+
+    snprintf(pattern, sizeof pattern, "%s/state/index/*/run-*", bench->folder);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+
+    FILE *run = fopen(found.gl_pathv[0], "r+");
+
+    assert_non_null(run);
+    assert_int_equal(fseek(run, -1000, SEEK_END), 0);
+    assert_true(fwrite("damage", 6, 1, run) == 1);
+    fclose(run);
+    globfree(&found);
+}
+
+/* Rows to take unchanged values from are looked up first. When the look-up of rows to delete then
+ * meets a damage, the data file gets another number, and where the first ones are is not true any
+ * more. */
+static void
+damage_between_two_look_ups(void **state)
+{
+    enum { ROWS = 70000 };
+
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+    int first = 0;
+    int last = 0;
+
+    copy_rows(bench, table, ROWS);
+    for (int id = 1; id < ROWS; id++) {
+        Hash128 key = key_of(table->schema, id);
+
+        if (hash128_cmp(key, key_of(table->schema, first)) < 0)
+            first = id;
+        if (hash128_cmp(key, key_of(table->schema, last)) > 0)
+            last = id;
+    }
+    damage_index(bench);
+
+    Batch *batch = batch_new(table->schema, true);
+
+    apply(batch, OP_UPDATE, first, NULL);
+    apply(batch, OP_DELETE, last, "");
+    write_and_free(bench, table, batch);
+    commit(bench, table, 200);
+    assert_int_equal(table->rows, ROWS - 1);
 }
 
 static void
@@ -500,6 +568,7 @@ main(void)
         CASE(an_empty_table_is_complete_too),
         CASE(many_commits_keep_history_bounded),
         CASE(a_lost_state_folder_costs_only_time),
+        cmocka_unit_test_setup_teardown(damage_between_two_look_ups, setup, teardown),
         CASE(twins_go_one_by_one),
         CASE(rejects_of_the_stream_are_recorded_once),
         CASE(rejects_of_a_parked_table_are_recorded),

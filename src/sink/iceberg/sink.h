@@ -116,6 +116,7 @@ struct IcebergTable {
     LiveDeletes *live_deletes;      /* delete files of the current snapshot */
     Index *index;                   /* NULL under KEY_NONE */
     char *index_identity;           /* of which table and key it is */
+    int64_t index_repairs;          /* each gave data files other numbers in it */
     NumericWidth *numerics;         /* per column */
     const PartitionRule *partition; /* the setting; NULL: a table of our own */
     Places *places; /* of live data files, once deletes of a partitioned table were written */

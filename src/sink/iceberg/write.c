@@ -274,6 +274,7 @@ iceberg_look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf *out
     log_warn("key index is damaged, reading keys again", LOG_STR("table", table->base.lake_name),
              LOG_STR("error", err->msg));
     buf_reset(out_hits);
+    table->index_repairs++;
     TRY(iceberg_sync_index(table, err));
     return index_lookup(table->index, keys, count, out_hits, err);
 }
@@ -446,6 +447,39 @@ write_live_rows(IcebergTable *table, const Batch *batch, FileWrite *write, RowSo
     return true;
 }
 
+/* Rows that the batch needs (patches) and deletes. A repair of the index gives files other numbers,
+ * so that all of them are looked up again. */
+static bool
+find_rows(IcebergTable *table, const Batch *batch, Buf *places, Buf *deleted, Error *err)
+{
+    int64_t repairs;
+
+    if (table->index == NULL)
+        return true;
+    do {
+        repairs = table->index_repairs;
+        buf_reset(places);
+        buf_reset(deleted);
+        TRY(iceberg_find_patches(table, batch, places, err));
+        TRY(find_deleted_rows(table, batch, deleted, err));
+    } while (repairs != table->index_repairs);
+    return true;
+}
+
+/* The same while the table's rows are of several moments. That cannot be done twice with a batch.
+ */
+static bool
+find_rows_of_moments(IcebergTable *table, Batch *batch, Buf *places, Buf *deleted, Error *err)
+{
+    int64_t repairs = table->index_repairs;
+
+    TRY(iceberg_catch_up(table, batch, deleted, err));
+    if (table->index != NULL)
+        TRY(iceberg_find_patches(table, batch, places, err));
+    return repairs == table->index_repairs ||
+           FAIL(err, ERR_COPY, "the key index was damaged while an interrupted copy caught up");
+}
+
 bool
 iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
 {
@@ -457,14 +491,12 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
     /* first, and once: the rest may fail and be repeated with the same batch */
     TRY(iceberg_rejects_write(table, batch, err));
     buf_reset(&batch->rejects);
-    if (iceberg_is_hidden(table))
-        TRY(iceberg_catch_up(table, batch, &deleted, err));
-    else if (batch->truncated)
-        apply_truncate(table);
-    if (table->index != NULL) {
-        TRY(iceberg_find_patches(table, batch, &places, err));
-        if (!iceberg_is_hidden(table))
-            TRY(find_deleted_rows(table, batch, &deleted, err));
+    if (iceberg_is_hidden(table)) {
+        TRY(find_rows_of_moments(table, batch, &places, &deleted, err));
+    } else {
+        if (batch->truncated)
+            apply_truncate(table);
+        TRY(find_rows(table, batch, &places, &deleted, err));
     }
     if (batch->live_rows > 0) {
         BatchSource source = {.source = {.next = next_batch}, .batch = batch};
