@@ -2,6 +2,8 @@
  * lake then holds is read by other programs in the end-to-end tests; here it is what the sink says
  * about itself, also after it was opened anew. */
 #include <glob.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #include "sink_bench.h"
 
@@ -348,6 +350,60 @@ only_one_process_may_write(void **state)
     assert_int_equal(table->rows, 20);
 }
 
+typedef struct Maker {
+    Sink *sink;
+    const TableSchema *const *schemas;
+    pthread_barrier_t *together;
+    Error err;
+} Maker;
+
+enum { MADE_AT_ONCE = 50 };
+
+static void *
+make_tables(void *arg)
+{
+    Maker *maker = arg;
+
+    for (int i = 0; i < MADE_AT_ONCE; i++) {
+        SinkTable *table;
+        Error err = {0};
+
+        pthread_barrier_wait(maker->together);
+        if (!sink_attach(maker->sink, &(SinkAttach){.schema = maker->schemas[i]}, &table, &err))
+            maker->err = err;
+    }
+    return NULL;
+}
+
+/* As two pipelines do with _walberg.rejects: neither finds it, one makes it. */
+static void
+a_table_may_be_made_by_two_at_once(void **state)
+{
+    Bench *bench = *state;
+    Bench other = *bench;
+    const TableSchema *schemas[MADE_AT_ONCE];
+    pthread_barrier_t together;
+    pthread_t thread;
+
+    for (int i = 0; i < MADE_AT_ONCE; i++)
+        schemas[i] = make_schema(arena_printf(bench->arena, "made%d", i), KEY_NONE);
+    open_sink(&other);
+    pthread_barrier_init(&together, NULL, 2);
+
+    Maker mine = {.sink = bench->sink, .schemas = schemas, .together = &together};
+    Maker theirs = {.sink = other.sink, .schemas = schemas, .together = &together};
+
+    assert_int_equal(pthread_create(&thread, NULL, make_tables, &theirs), 0);
+    make_tables(&mine);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&together);
+    assert_string_equal(mine.err.msg, "");
+    assert_string_equal(theirs.err.msg, "");
+    sink_close(other.sink);
+    for (int i = 0; i < MADE_AT_ONCE; i++)
+        schema_unref(schemas[i]);
+}
+
 /* Rows of _walberg.rejects, as its metadata says; 0 when there is no such table. */
 static int
 rejects_recorded(const Bench *bench)
@@ -574,6 +630,7 @@ main(void)
         CASE(rejects_of_a_parked_table_are_recorded),
         CASE(a_lost_answer_is_found_again),
         CASE(only_one_process_may_write),
+        CASE(a_table_may_be_made_by_two_at_once),
         CASE(a_table_that_went_back_is_not_used),
         CASE(rows_move_between_partitions),
         CASE(a_spec_that_changes_keeps_the_rows),

@@ -120,6 +120,14 @@ table_new(IcebergSink *sink, const TableSchema *schema, const TableName *name)
     return table;
 }
 
+/* Somebody may make it at the same time, as two pipelines do with the table of rejects: then that
+ * one is loaded, and refused if it is not for us. */
+static bool
+make_table(IcebergTable *table, const TableSchema *schema, Error *err)
+{
+    return iceberg_table_create(table, schema, err) || err->kind == ERR_CONFLICT;
+}
+
 bool
 iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_table, Error *err)
 {
@@ -133,7 +141,7 @@ iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_
     table->partition = open->partition;
 
     bool done = catalog_load(sink->catalog, arena, &open->name, &found_table, &found, err) &&
-                (found || iceberg_table_create(table, open->schema, err)) &&
+                (found || make_table(table, open->schema, err)) &&
                 iceberg_table_load(table, err);
 
     if (!done) {
