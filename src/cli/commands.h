@@ -21,21 +21,26 @@ COMMAND(status, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "State of the pipeline and of each table, lag in bytes and seconds, WAL held by the slot, "
         "rejects, last error. Live while walberg run is up, otherwise from the state folder and "
         "the source. Exit code 1 if a table is parked.")
-COMMAND(verify, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLES,
-        1u << CLI_LIMIT | 1u << CLI_TIMEOUT, true, "compare source and lake, row by row",
-        "Compares the tables (all of the pipeline, or those named) by value: as of a snapshot of "
-        "the source, taken now, and the lake once it has all that the snapshot sees. Works while "
-        "walberg run streams, and while it is stopped. Needs SELECT on the tables, changes "
-        "nothing, and holds a snapshot open as pg_dump does. Rows that change meanwhile are "
-        "compared again, with later snapshots; a row is called different only when it stood still "
-        "on one side while the other was looked at. A row that keeps changing is not decided, and "
-        "counted as such. Each look reads the whole table. Rows of tables without a key are "
-        "counted, twins together. Values that the lake cannot hold (_walberg.rejects) are NULL "
-        "there and are counted, not called different. While walberg is stopped and changes wait "
-        "for it the two can only be compared after it went on; to see whether there are any, the "
-        "role needs REPLICATION. Exit code 0: equal; 1: different, or a table could not be "
-        "compared (parked, missing); 3: some rows are not decided, or the lake did not get there "
-        "in time.")
+COMMAND(
+    verify, "[SOURCE WAREHOUSE] [TABLE...]", CLI_FORM_SOURCE_WAREHOUSE_TABLES,
+    1u << CLI_LIMIT | 1u << CLI_TIMEOUT, true, "compare source and lake, row by row",
+    "Compares the tables (all of the pipeline, or those named) by value: as of a snapshot of "
+    "the source, taken now, and the lake once it has all that the snapshot sees. The source's "
+    "text goes through the parser that the copy and the stream use, the lake's files through "
+    "DuckDB; what is compared are the values of the lake's types. Works while "
+    "walberg run streams, and while it is stopped. Needs SELECT on the tables, changes "
+    "nothing, and holds a snapshot open as pg_dump does. Rows that change meanwhile are "
+    "compared again, with later snapshots; a row is called different only when it stood still "
+    "on one side while the other was looked at. A row that keeps changing is not decided, and "
+    "counted as such. Each look reads the whole table. Rows of tables without a key are "
+    "counted, twins together. Values that the lake cannot hold (_walberg.rejects) are NULL "
+    "there and are counted, not called different unless fewer of a value are recorded than rows "
+    "have it. While walberg is stopped and changes wait "
+    "for it the two can only be compared after it went on; to see whether there are any, the "
+    "role needs REPLICATION. Exit code 0: equal; 1: different (a record of a rejected value "
+    "is missing, too), or a table could not be compared (parked, missing); 3: some rows are not "
+    "decided, or the lake did not get there "
+    "in time.")
 COMMAND(
     resync, "[SOURCE WAREHOUSE] TABLE...", CLI_FORM_SOURCE_WAREHOUSE_TABLES, 0, true,
     "copy tables again while the others stream",

@@ -93,7 +93,8 @@ compare_sums(Verify *verify, Error *err)
         TRY(scan(verify, table, false, err));
         verify_end_sums(table);
     }
-    return verify_snapshot_end(verify, err);
+    TRY(verify_snapshot_end(verify, err));
+    return verify_find_records(verify, err);
 }
 
 /* Every table that may have more to find gets its next buckets. One that differs is not looked
@@ -178,7 +179,7 @@ compare(Verify *verify, Error *err)
 static const char *
 result_of(const VerifyTable *table)
 {
-    if (table->different > 0)
+    if (table->different > 0 || table->without_record > 0)
         return "different";
     if (table->reason != NULL)
         return "not compared";
@@ -201,7 +202,7 @@ exit_code(const Verify *verify)
     for (size_t i = 0; i < verify->table_count; i++) {
         const VerifyTable *table = &verify->tables[i];
 
-        if (table->different > 0 || table->reason != NULL)
+        if (table->different > 0 || table->reason != NULL || table->without_record > 0)
             return EXIT_DIFFERENT;
         if (table->undecided > 0)
             code = EXIT_UNDECIDED;
@@ -221,6 +222,9 @@ put_rows(Buf *out, const VerifyTable *table)
         buf_printf(out, ", %" PRId64 " rows in the source, %" PRId64 " in the lake", source, lake);
     if (table->rejected > 0)
         buf_printf(out, ", %" PRId64 " rejected values", table->rejected);
+    if (table->without_record > 0)
+        buf_printf(out, ", %" PRId64 " of them without a record in _walberg.rejects",
+                   table->without_record);
 }
 
 static void
@@ -278,6 +282,7 @@ put_json_table(JsonWriter *json, const VerifyTable *table)
     jw_bool(json, table->at_least);
     put_int(json, "undecided", (int64_t) table->undecided);
     put_int(json, "rejected_values", table->rejected);
+    put_int(json, "without_record", table->without_record);
     jw_key(json, "differences");
     jw_array(json);
     for (size_t i = 0; i < BUF_COUNT(&table->shown, Difference); i++) {

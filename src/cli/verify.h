@@ -4,6 +4,7 @@
  *   verify_tables.c  which tables, and why one cannot be compared
  *   verify_source.c  snapshots of the source and the rows they see
  *   verify_lake.c    how far the lake is, and the rows it has
+ *   verify_rejects.c the records of rejected values
  *   verify_rows.c    rows into sums and notes, and what these prove
  *   verify_text.c    the key of a row, for people
  */
@@ -63,7 +64,9 @@ typedef struct VerifyTable {
     PlanCache cache;
 
     int64_t rows[SIDE_COUNT];
-    int64_t rejected; /* values of the source that no column of the lake can hold */
+    int64_t rejected;    /* values of the source that no column of the lake can hold */
+    int32_t *unrecorded; /* see verify_rejects.c; NULL: none were rejected */
+    int64_t without_record;
     Bucket *buckets[SIDE_COUNT];
     uint8_t *unequal;    /* one bit a bucket */
     size_t unequal_from; /* buckets before it have been looked into */
@@ -149,6 +152,13 @@ bool verify_await_lake(Verify *verify, bool lenient, Error *err) WARN_UNUSED;
 bool verify_plan_lake(Verify *verify, VerifyTable *table, Error *err) WARN_UNUSED;
 void verify_drop_plan(VerifyTable *table);
 bool verify_scan_lake(Verify *verify, VerifyTable *table, bool notes, Error *err) WARN_UNUSED;
+
+/* verify_rejects.c */
+
+/* The rejected values of rows of the source. */
+void verify_count_rejects(VerifyTable *table, const Batch *batch);
+/* How many of them have no record, in every table, once the lake has the rows. */
+bool verify_find_records(Verify *verify, Error *err) WARN_UNUSED;
 
 /* verify_rows.c */
 

@@ -369,6 +369,7 @@ verify_table_done(VerifyTable *table)
         buf_done(&table->now[side].texts);
     }
     free(table->unequal);
+    free(table->unrecorded);
     free(table->wanted);
     buf_done(&table->pending);
     buf_done(&table->shown);

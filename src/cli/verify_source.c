@@ -240,7 +240,7 @@ take_batch(SourceScan *scan, Error *err)
         TRY(verify_take_row(&scan->taker, batch->columns, i, key, version, err));
     }
     if (!scan->taker.notes)
-        table->rejected += (int64_t) BUF_COUNT(&batch->rejects, Reject);
+        verify_count_rejects(table, batch);
     batch_reset(batch);
     buf_reset(&scan->versions);
     if (progress_due(&scan->taker.verify->progress))

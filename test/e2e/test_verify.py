@@ -34,9 +34,9 @@ def keys(table):
     return sorted((d["difference"], json.dumps(d["key"])) for d in table["differences"])
 
 
-def edit(lake, name, change):
+def edit(lake, name, change, space="public"):
     """change(PyIceberg table), committed to the lake as the version after the present one."""
-    table = lake.table(name)
+    table = lake.table(name, space)
     storage = lake.storage
     root = storage.uri if storage.server else f"file://{storage.uri}"
     catalog = InMemoryCatalog("edit", warehouse=root, **reader_properties(storage))
@@ -247,6 +247,34 @@ def test_defaults_of_columns_that_files_lack(database, walberg, lake):
     lake.storage.write(f"{folder}/v{number}.metadata.json", json.dumps(table.metadata).encode())
     lake.storage.write(f"{folder}/version-hint.text", str(number).encode())
     verify(walberg, code=0, on_add_default="ignore")
+
+
+REJECTS = ("insert into t values ({0}, 'NaN', 'infinity', 'infinity', '[2:3]={{1,2}}'),"
+           " ({0} + 1, 'NaN', '-infinity', '294276-12-31 23:59:59.999999+00', '{{{{1}}}}')")
+
+
+def test_rejected_values_have_records(database, walberg, lake):
+    """Whatever became of the names; of the copy, of the stream, and twice the same value."""
+    database.execute("create table t (id int primary key, price numeric(8,2), day date,"
+                     " at timestamptz, n int[])", REJECTS.format(1))
+    walberg.once()
+    database.execute(REJECTS.format(3))
+    walberg.once()
+    _, tables = verify(walberg, code=0)
+    assert (tables["public.t"]["rejected_values"], tables["public.t"]["without_record"]) == (16, 0)
+    database.execute("alter table t rename day to d", "alter table t rename id to k",
+                     "alter table t rename to u", "delete from u where k = 2")
+    walberg.once()
+    _, tables = verify(walberg, code=0)
+    assert (tables["public.u"]["rejected_values"], tables["public.u"]["without_record"]) == (12, 0)
+
+    edit(lake, "rejects", lambda table: table.delete("key == '{\"id\":1}'"), space="_walberg")
+    _, tables = verify(walberg, code=1)
+    # twice infinity, and the array; for NaN there is the record of the row that is gone
+    assert tables["public.u"]["result"] == "different"
+    assert tables["public.u"]["without_record"] == 3
+    said = walberg.call("verify", *walberg.positional()).stdout
+    assert "12 rejected values, 3 of them without a record in _walberg.rejects" in said
 
 
 # --- different -------------------------------------------------------------------------------
