@@ -400,6 +400,19 @@ load_environment(Loader *loader, Error *err)
 
 /* --- command line ---------------------------------------------------------------------------- */
 
+/* What is no scalar in YAML ("{pipeline}_{schema}") is a text as it stands. */
+static bool
+parse_set(Loader *loader, const char *key, const char *text, YamlNode **out_value, Error *err)
+{
+    const Setting *setting = setting_find(str_of(key));
+    bool is_text = setting != NULL && setting->type == SETTING_STRING && str_is_utf8(str_of(text));
+    bool parsed = yaml_parse(loader->arena, str_of(text), NULL, out_value, err);
+
+    if (is_text && (!parsed || (*out_value != NULL && (*out_value)->kind != YAML_SCALAR)))
+        *out_value = yaml_scalar(loader->arena, text);
+    return parsed || is_text;
+}
+
 static bool
 load_set(Loader *loader, const char *text, Error *err)
 {
@@ -413,7 +426,7 @@ load_set(Loader *loader, const char *text, Error *err)
 
     const char *key = arena_printf(loader->arena, "%.*s", (int) (equals - text), text);
 
-    if (!yaml_parse(loader->arena, str_of(equals + 1), NULL, &value, err))
+    if (!parse_set(loader, key, equals + 1, &value, err))
         return wrap_place(loader, NULL, key, err);
     if (value == NULL) {
         value = yaml_scalar(loader->arena, "");

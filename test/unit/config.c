@@ -252,6 +252,10 @@ values_are_checked_beyond_their_type(void **state)
         "query.listen=127.1.2.3:1",
         "pipeline=Größe",
         "sink.iceberg.namespace=x_{schema}_{pipeline}",
+        "sink.iceberg.namespace={pipeline}_{schema}",
+        "sink.iceberg.namespace={schema}",
+        "sink.iceberg.namespace=\"{schema}\"",
+        "sink.iceberg.s3.secret_access_key=\"a: b",
     };
     Config *config = NULL;
     Error err = {0};
@@ -449,8 +453,8 @@ secrets_come_from_variables_and_files(void **state)
     refuses(room, &(Mistake){NULL, "source.postgres=file:/tmp",
                              "--set source.postgres: cannot read /tmp: Is a directory"});
     /* a message about a secret does not show it */
-    refuses(room, &(Mistake){NULL, "source.postgres={hunter2: hunter3}",
-                             "--set source.postgres: wants text, not a mapping"});
+    refuses(room, &(Mistake){"source: {postgres: {hunter2: hunter3}}\n", NULL,
+                             "walberg.yaml:1:20: source.postgres: wants text, not a mapping"});
     unsetenv("DB_URL");
 }
 
