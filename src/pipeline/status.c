@@ -24,12 +24,9 @@ put_source(Pipeline *pl, JsonWriter *json)
     Position server = pl->reader == NULL ? pl->server.flush : reader_server_position(pl->reader);
     Position acknowledged = pl->state.acknowledged;
     bool idle = pl->reader != NULL && reader_idle_position(pl->reader) != POSITION_NONE;
-    double lag_seconds = 0;
 
     if (server < acknowledged)
         server = acknowledged;
-    if (!idle && pl->last_commit_time_us != 0)
-        lag_seconds = (double) (clock_wall_us() - pl->last_commit_time_us) / 1e6;
     jw_key(json, "source");
     jw_object(json);
     jw_key(json, "system_identifier");
@@ -41,7 +38,12 @@ put_source(Pipeline *pl, JsonWriter *json)
     jw_key(json, "lag_bytes");
     jw_int(json, idle ? 0 : (int64_t) (server - acknowledged));
     jw_key(json, "lag_seconds");
-    jw_double(json, lag_seconds);
+    if (idle)
+        jw_double(json, 0);
+    else if (pl->last_commit_time_us != 0)
+        jw_double(json, (double) (clock_wall_us() - pl->last_commit_time_us) / 1e6);
+    else
+        jw_null(json); /* how old the lake is, nothing of this process has told yet */
     jw_key(json, "retained_wal_bytes");
     jw_int(json, (int64_t) (server - acknowledged));
     jw_end(json);

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from lib.env import wait_for
+
 DOCUMENT = {
     "pipeline": "shop", "state": "streaming", "error": None,
     "source": {"system_identifier": "7300000000000000001", "slot": "walberg_shop",
@@ -141,3 +143,15 @@ def test_a_file_that_is_not_a_status(walberg, state):
         if text != '{"tables": [1]}':
             assert done.returncode == 1 and "status.json" in done.stderr, text
         assert done.returncode in (0, 1)
+
+
+def test_no_lag_is_claimed_before_anything_was_committed(database, walberg):
+    """A change waits for its epoch: how old the lake is, this process does not know yet."""
+    database.execute("create table t (id int primary key)")
+    walberg.once()
+    walberg.start(commit__interval="1h").wait_streaming()
+    database.execute("insert into t values (1)")
+    source = wait_for("a change", lambda: (s := walberg.status()["source"])["lag_bytes"] and s, 20)
+    assert source["lag_seconds"] is None
+    assert "behind, slot" in walberg.call("status", *walberg.positional()).stdout
+    assert walberg.stop() == 0
