@@ -161,6 +161,69 @@ a_load_that_failed_can_be_repeated(void **state)
     assert_int_equal(table->rows, 1000);
 }
 
+/* Data files in the lake. */
+static int
+data_files(const Bench *bench)
+{
+    char command[128];
+    char count[16];
+
+    snprintf(command, sizeof command, "find %s/lake -name '*.parquet' | wc -l", bench->folder);
+
+    FILE *found = popen(command, "r");
+
+    assert_non_null(found);
+    assert_non_null(fgets(count, sizeof count, found));
+    pclose(found);
+    return (int) strtol(count, NULL, 10);
+}
+
+static void
+nothing_is_left_of_a_load_that_failed(void **state)
+{
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+    Error err = {0};
+    RangeSource range = {.source = {.next = next_range},
+                         .batch = batch_new(table->schema, false),
+                         .to = 300,
+                         .fails = true,
+                         .odd = true};
+
+    FAILS(sink_bulk_load(bench->sink, table, &range.source, &err), ERR_TRANSIENT);
+    batch_free(range.batch);
+    assert_int_equal(data_files(bench), 0);
+    OK(load_range(bench, table, 0, 300, false, &err));
+    assert_true(data_files(bench) > 0);
+    OK(sink_abandon(bench->sink, table, &err));
+    assert_int_equal(data_files(bench), 0);
+    copy_rows(bench, table, 10);
+    table = reopen(bench);
+    assert_int_equal(table->rows, 10);
+}
+
+static void
+nothing_is_left_of_what_was_written_in_vain(void **state)
+{
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+
+    copy_rows(bench, table, 10);
+
+    int before = data_files(bench);
+    Batch *batch = batch_new(table->schema, true);
+
+    insert_rows(batch, 10, 20);
+    write_and_free(bench, table, batch);
+    assert_true(data_files(bench) > before);
+    batch = batch_new(table->schema, true);
+    apply(batch, OP_TRUNCATE, 0, "");
+    write_and_free(bench, table, batch);
+    assert_int_equal(data_files(bench), before);
+    commit(bench, table, 200);
+    assert_int_equal(table->rows, 0);
+}
+
 static void
 an_empty_table_is_complete_too(void **state)
 {
@@ -345,6 +408,11 @@ only_one_process_may_write(void **state)
     write_and_free(bench, table, batch);
     FAILS(sink_commit(bench->sink, table, 200, 0, &err), ERR_INPUT);
     assert_non_null(strstr(err.msg, "another walberg process"));
+
+    int written = data_files(bench);
+
+    OK(sink_abandon(bench->sink, table, &err));
+    assert_int_equal(data_files(bench), written); /* a commit had its chance to name them */
     sink_close(other.sink);
     table = reopen(bench);
     assert_int_equal(table->rows, 20);
@@ -621,6 +689,8 @@ main(void)
         CASE(parts_of_an_epoch_find_each_others_rows),
         CASE(truncate_takes_its_place_in_the_epoch),
         CASE(a_load_that_failed_can_be_repeated),
+        CASE(nothing_is_left_of_a_load_that_failed),
+        CASE(nothing_is_left_of_what_was_written_in_vain),
         CASE(an_empty_table_is_complete_too),
         CASE(many_commits_keep_history_bounded),
         CASE(a_lost_state_folder_costs_only_time),

@@ -212,12 +212,15 @@ commit(Bench *bench, SinkTable *table, Position position)
     OK(sink_commit(bench->sink, table, position, 1796032800000000, &err));
 }
 
-/* The initial copy of rows [from, to) in batches of 100, and an empty one at the end. */
+/* The initial copy of rows [from, to) in batches of 100, and an empty one at the end. odd: the
+ * first row of each batch has a value that is rejected, and rows get wider and wider, so that each
+ * batch is a file of its own. */
 typedef struct RangeSource {
     BulkSource source;
     Batch *batch;
     int next, to;
     bool fails;
+    bool odd;
     bool ended;
 } RangeSource;
 
@@ -226,6 +229,7 @@ next_range(BulkSource *source, Batch **out_batch, Error *err)
 {
     RangeSource *range = (RangeSource *) source;
     ChangeOrigin origin = {.position = 100};
+    AUTO_BUF Buf wide = {0};
 
     *out_batch = NULL;
     if (range->ended)
@@ -234,6 +238,8 @@ next_range(BulkSource *source, Batch **out_batch, Error *err)
         return FAIL(err, ERR_TRANSIENT, "the connection broke");
     range->ended = range->next == range->to;
     batch_reset(range->batch);
+    while (range->odd && wide.len < ((size_t) 500 << (range->next / 100 * 3)))
+        buf_byte(&wide, 'x');
     for (int i = 0; i < 100 && range->next < range->to; i++, range->next++) {
         char text[16];
 
@@ -241,6 +247,8 @@ next_range(BulkSource *source, Batch **out_batch, Error *err)
 
         Datum datums[2] = {{DATUM_TEXT, str_of(text)}, {DATUM_TEXT, STR("copied")}};
 
+        if (range->odd)
+            datums[1].text = i == 0 ? STR("not UTF-8: \xFF") : buf_view(&wide);
         TRY(batch_append_row(range->batch, &map, datums, &origin, err));
     }
     batch_seal(range->batch);

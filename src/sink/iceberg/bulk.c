@@ -186,6 +186,10 @@ end_load(BulkRows *rows, bool keep)
         table->base.rejects -= rows->reject_count;
     }
     pthread_mutex_unlock(&table->sink->lock);
+    if (!keep) {
+        iceberg_discard_files(table->sink, &rows->files);
+        iceberg_discard_files(table->sink, &rows->rejects);
+    }
     buf_done(&rows->files);
     buf_done(&rows->rejects);
 }

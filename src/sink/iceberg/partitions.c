@@ -423,11 +423,13 @@ iceberg_write_partitions(IcebergTable *table, const Batch *batch, const FileWrit
                          RowSource *patched, Error *err)
 {
     AUTO_BUF Buf files = {0};
+    bool done = patched != NULL ? write_patched(table, batch, like, patched, &files, err)
+                                : write_batch(table, batch, like, &files, err);
 
-    if (patched != NULL)
-        TRY(write_patched(table, batch, like, patched, &files, err));
-    else
-        TRY(write_batch(table, batch, like, &files, err));
+    if (!done) {
+        iceberg_discard_files(table->sink, &files);
+        return false;
+    }
     buf_append(&table->pending.files, files.ptr, files.len);
     return true;
 }

@@ -141,8 +141,7 @@ iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_
     table->partition = open->partition;
 
     bool done = catalog_load(sink->catalog, arena, &open->name, &found_table, &found, err) &&
-                (found || make_table(table, open->schema, err)) &&
-                iceberg_table_load(table, err);
+                (found || make_table(table, open->schema, err)) && iceberg_table_load(table, err);
 
     if (!done) {
         iceberg_table_free(table);
@@ -204,6 +203,7 @@ abandon(Sink *base, SinkTable *sink_table, Error *err)
     if (table == NULL || (!table->pending.any && !table->half_loaded &&
                           table->bulk_rejects.len == 0 && !iceberg_is_hidden(table)))
         return true;
+    iceberg_discard_pending(table);
     return iceberg_table_load(table, err);
 }
 

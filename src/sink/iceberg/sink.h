@@ -13,6 +13,7 @@
  *   bulk.c      the initial copy, on several threads
  *   resume.c    what a copy has so far, for a later process to go on with
  *   catch_up.c  a batch of the stream into rows that are of several moments
+ *   discard.c   files that were written in vain
  *   rejects.c   _walberg.rejects
  *
  * A table between two commits:
@@ -337,6 +338,14 @@ iceberg_is_hidden(const IcebergTable *table)
 /* Which rows the batch deletes in a hidden table, as DeletedRow into *out; rows of the batch that
  * the table has already as of later die. ERR_COPY: a row is missing. */
 bool iceberg_catch_up(IcebergTable *table, Batch *batch, Buf *out, Error *err) WARN_UNUSED;
+
+/* discard.c */
+
+/* Remove data files (DataFile) that nothing names or will name. Any thread; failures are logged. */
+void iceberg_discard_files(const IcebergSink *sink, const Buf *files);
+/* The pending data files, which are about to be forgotten; not when a commit may have them, or a
+ * record of resume.c has. */
+void iceberg_discard_pending(IcebergTable *table);
 
 /* bulk.c */
 bool iceberg_bulk_load(Sink *sink, SinkTable *table, BulkSource *source, Error *err) WARN_UNUSED;

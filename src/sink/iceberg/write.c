@@ -357,12 +357,12 @@ apply_deletes(IcebergTable *table, const Buf *rows)
 
 /* --- truncate -------------------------------------------------------------------------------- */
 
-/* Files of this epoch are forgotten (no snapshot names them: their objects are orphans), those of
- * the table leave with the next commit. */
+/* Files of this epoch are forgotten, those of the table leave with the next commit. */
 static void
 apply_truncate(IcebergTable *table)
 {
     iceberg_empty_index(table);
+    iceberg_discard_pending(table);
     buf_reset(&table->pending.files);
     deletes_clear(table->pending.deletes);
     deletes_clear(table->deletes);
@@ -442,8 +442,15 @@ write_live_rows(IcebergTable *table, const Batch *batch, FileWrite *write, RowSo
         return iceberg_write_partitions(table, batch, write, patched, err);
     write->key = iceberg_data_key(table, table->pending.arena, "data");
     TRY(iceberg_write_file(table, table->pending.arena, write, &file, err));
-    TRY(index_live_rows(table, batch, file.path, err));
-    BUF_PUSH(&table->pending.files, DataFile, file);
+
+    AUTO_BUF Buf written = {0};
+
+    BUF_PUSH(&written, DataFile, file);
+    if (!index_live_rows(table, batch, file.path, err)) {
+        iceberg_discard_files(table->sink, &written);
+        return false;
+    }
+    buf_append(&table->pending.files, written.ptr, written.len);
     return true;
 }
 
