@@ -15,6 +15,8 @@ iceberg_attnums(Arena *arena, const TableSchema *schema)
     for (int i = 0; i < schema->column_count; i++)
         buf_printf(&text, "%s%d:%d", i > 0 ? "," : "", schema->columns[i].field.id,
                    schema->columns[i].attnum);
+    if (schema->attnum_max > 0)
+        buf_printf(&text, ",0:%d", schema->attnum_max);
     return arena_str(arena, buf_view(&text));
 }
 
@@ -159,6 +161,7 @@ copy_table(const TableSchema *source, Arena **out_arena)
     copy->schema_name = arena_str(*out_arena, source->schema_name);
     copy->table_name = arena_str(*out_arena, source->table_name);
     copy->qualified = arena_strdup(*out_arena, source->qualified);
+    copy->attnum_max = source->attnum_max;
     copy->identity = source->identity;
     copy->key_mode = source->key_mode;
     copy->key = ARENA_ARRAY(*out_arena, int, (size_t) source->key_count);
@@ -200,6 +203,9 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
         copy_defaults(fit, known, &column->field);
         return true;
     }
+    if (known == NULL && !want->fresh && column->attnum <= find_pair(metadata, 0, true))
+        return FAIL(err, ERR_COPY, "column %.*s had values before it arrived: it was generated",
+                    STR_ARG(column->field.name));
     if (known == NULL && column->filled && !want->fresh && !fill(fit, metadata, column) &&
         !want->defaults_are_null)
         return FAIL(err, ERR_COPY, "column %.*s was added with a default that old rows have, too",
@@ -347,6 +353,7 @@ iceberg_lake_shape(const TableMetadata *metadata, const TableSchema *source)
     Arena *arena;
     TableSchema *shape = copy_table(source, &arena);
 
+    shape->attnum_max = find_pair(metadata, 0, true);
     shape->columns = ARENA_ARRAY(arena, SchemaColumn, (size_t) lake->field_count);
     shape->column_count = lake->field_count;
     for (int i = 0; i < lake->field_count; i++)

@@ -38,7 +38,7 @@ bool iceberg_fit_schema(Arena *arena, const TableMetadata *metadata, const FitWa
  * caller's. */
 TableSchema *iceberg_lake_shape(const TableMetadata *metadata, const TableSchema *source);
 
-/* "1:1,2:3": field id and attnum of each column. */
+/* "1:1,2:3,0:4": field id and attnum of each column; behind 0 the schema's attnum_max. */
 Str iceberg_attnums(Arena *arena, const TableSchema *schema);
 
 /* A copy of metadata with this schema as its current one: an equal one that it had before is used

@@ -55,6 +55,14 @@ schema_find_attnum(const TableSchema *schema, int attnum)
     return -1;
 }
 
+int
+schema_attnum_max(const TableSchema *schema)
+{
+    int last = schema->column_count == 0 ? 0 : schema->columns[schema->column_count - 1].attnum;
+
+    return last > schema->attnum_max ? last : schema->attnum_max;
+}
+
 static bool
 same_column(const SchemaColumn *a, const SchemaColumn *b)
 {
@@ -67,7 +75,8 @@ bool
 schema_same_shape(const TableSchema *a, const TableSchema *b)
 {
     bool same = a->column_count == b->column_count && a->identity == b->identity &&
-                a->key_mode == b->key_mode && a->key_count == b->key_count;
+                a->key_mode == b->key_mode && a->key_count == b->key_count &&
+                schema_attnum_max(a) == schema_attnum_max(b);
 
     for (int i = 0; i < a->key_count && same; i++)
         same = a->key[i] == b->key[i];

@@ -46,6 +46,7 @@ struct TableSchema {
     int *key; /* indexes into columns, in the order of the key */
     int column_count;
     SchemaColumn *columns;     /* in attnum order: dropped and generated columns are not here */
+    int attnum_max;            /* highest that was given by then, also to them; 0: not known */
     int last_field_id;         /* highest id in use, nested ones included */
     struct SchemaOwner *owner; /* reference count and arena, private to schema.c */
 };
@@ -60,7 +61,11 @@ void schema_unref(const TableSchema *schema);       /* NULL is fine; thread safe
 int schema_find_column(const TableSchema *schema, Str name);
 int schema_find_attnum(const TableSchema *schema, int attnum);
 
-/* Same columns (attnum, name, type and how it is spelled) and the same key. */
+/* No column that was made by then has a higher one; as far as it is known. */
+int schema_attnum_max(const TableSchema *schema);
+
+/* Same columns (attnum, name, type and how it is spelled), of all that were made, and the same key.
+ */
 bool schema_same_shape(const TableSchema *a, const TableSchema *b);
 
 /* Deep copy, for a schema under construction. */

@@ -177,88 +177,77 @@ relation_same_columns(PgConn *conn, const TableSchema *schema, bool *out_same, E
 
 /* --- a message's columns by attnum ------------------------------------------------------------ */
 
-/* What the matching knows. Both schemas have their columns in the order of attnum, and so has a
- * Relation message (logicalrep_write_attrs in Postgres' proto.c goes through the tuple
- * descriptor). */
+typedef enum Presence {
+    PRESENCE_NONE,  /* dropped before, or generated and not published */
+    PRESENCE_SURE,  /* both have it: it lived on through the message's time */
+    PRESENCE_ADDED, /* made since `before`, and there from then on: all later ones imply it */
+    PRESENCE_MAYBE, /* dropped since, perhaps also made since; or it was generated at first */
+} Presence;
+
+static Presence
+presence(const TableSchema *before, const TableSchema *now, int attnum)
+{
+    bool was = schema_find_attnum(before, attnum) >= 0;
+    bool is = schema_find_attnum(now, attnum) >= 0;
+    bool made = attnum > schema_attnum_max(before);
+
+    if (was && is)
+        return PRESENCE_SURE;
+    if (made && is)
+        return PRESENCE_ADDED;
+    return was || is || made ? PRESENCE_MAYBE : PRESENCE_NONE;
+}
+
+/* Those below `end` that were there. */
+static void
+take_attnums(const TableSchema *before, const TableSchema *now, int end, bool with_maybe,
+             int *out_attnums)
+{
+    for (int attnum = 1; attnum < end; attnum++) {
+        Presence there = presence(before, now, attnum);
+
+        if (there != PRESENCE_NONE && (there != PRESENCE_MAYBE || with_maybe))
+            *out_attnums++ = attnum;
+    }
+}
+
+/* Each added column may be the first that was not there yet: then none above it was, all that were
+ * added below it were, and of the others below it some, which the number of columns tells only when
+ * it is none or all. */
+bool
+relation_attnums(const TableSchema *before, const TableSchema *now, int count, int *out_attnums)
+{
+    int last = schema_attnum_max(before);
+    int solutions = 0;
+    int sure = 0;
+    int maybe = 0;
+
+    if (last < schema_attnum_max(now))
+        last = schema_attnum_max(now);
+    for (int attnum = 1; attnum <= last + 1; attnum++) {
+        Presence there = attnum > last ? PRESENCE_ADDED : presence(before, now, attnum);
+        int others = count - sure;
+
+        if (there == PRESENCE_ADDED && others >= 0 && others <= maybe) {
+            if (solutions++ > 0 || (others > 0 && others < maybe))
+                return false;
+            take_attnums(before, now, attnum, others > 0, out_attnums);
+        }
+        sure += there == PRESENCE_SURE || there == PRESENCE_ADDED;
+        maybe += there == PRESENCE_MAYBE;
+    }
+    return solutions == 1;
+}
+
+/* --- the message's shape ---------------------------------------------------------------------- */
+
 typedef struct Matching {
     const TableSchema *before; /* older than the message, or as old */
     const TableSchema *now;    /* newer, or as new */
     const Message *message;
     PgConn *catalog;
-    int *attnums; /* of the message's columns, as far as chosen */
-    int *found;   /* the first solution */
-    int solutions;
-    int steps;
+    int *found; /* attnums of the message's columns */
 } Matching;
-
-enum { STEPS_MAX = 100000 };
-
-/* A column that both have lives on through the message's time. */
-static bool
-must_be_there(const Matching *m, int from, int below)
-{
-    for (int i = 0; i < m->before->column_count; i++) {
-        int attnum = m->before->columns[i].attnum;
-
-        if (attnum > from && attnum < below && schema_find_attnum(m->now, attnum) >= 0)
-            return true;
-    }
-    return false;
-}
-
-/* Whether a schema's column may be the message's. Type OID 0: it is not known (any more). */
-static bool
-may_be(const SchemaColumn *known, const RelationColumn *column)
-{
-    return str_eq(known->field.name, column->name) &&
-           (known->type_oid == 0 || same_column_type(known, column));
-}
-
-/* Names first: the type may have changed between the two. */
-static void
-collect(const Matching *m, const RelationColumn *column, int *candidates, int *count)
-{
-    const TableSchema *sides[] = {m->before, m->now};
-
-    *count = 0;
-    for (int typed = 1; typed >= 0 && *count == 0; typed--)
-        for (int s = 0; s < 2; s++) {
-            int at = schema_find_column(sides[s], column->name);
-
-            if (at < 0 || (typed && !may_be(&sides[s]->columns[at], column)))
-                continue;
-            if (*count == 0 || candidates[0] != sides[s]->columns[at].attnum)
-                candidates[(*count)++] = sides[s]->columns[at].attnum;
-        }
-}
-
-/* Ascending attnums for columns from `i` on, by trying: there are at most two candidates each, and
- * more than one only for names that moved. */
-static void
-match(Matching *m, int i, int last)
-{
-    int candidates[2];
-    int count;
-
-    if (m->solutions > 1 || m->steps++ > STEPS_MAX)
-        return;
-    if (i == m->message->relation.column_count) {
-        if (must_be_there(m, last, INT32_MAX))
-            return;
-        if (m->solutions++ == 0)
-            memcpy(m->found, m->attnums, (size_t) i * sizeof *m->found);
-        return;
-    }
-    collect(m, &m->message->relation.columns[i], candidates, &count);
-    for (int c = 0; c < count; c++) {
-        if (candidates[c] <= last || must_be_there(m, last, candidates[c]))
-            continue;
-        m->attnums[i] = candidates[c];
-        match(m, i + 1, candidates[c]);
-    }
-}
-
-/* --- the message's shape ---------------------------------------------------------------------- */
 
 /* The one of both sides that has the message's type, if any; its spelling, too, if one has it. */
 static const SchemaColumn *
@@ -411,6 +400,7 @@ build_shape(const Matching *m, bool declared, TableSchema **out_shape, Error *er
     shape->columns = ARENA_ARRAY(arena, SchemaColumn, (size_t) count);
     shape->key = ARENA_ARRAY(arena, int, (size_t) count);
     shape->column_count = count;
+    shape->attnum_max = schema_attnum_max(m->before);
     for (int i = 0; i < count && done; i++)
         done = shape_column(m, i, arena, &shape->columns[i], err);
     done = done && shape_key(shape, m, declared, err);
@@ -434,17 +424,11 @@ relation_shape(PgConn *catalog, const PipeTable *table, const TableSchema *now,
         .now = now,
         .message = message,
         .catalog = catalog,
-        .attnums = ARENA_ARRAY(arena, int, count),
         .found = ARENA_ARRAY(arena, int, count),
     };
 
-    match(&m, 0, 0);
-    if (m.solutions == 0)
+    if (!relation_attnums(m.before, now, message->relation.column_count, m.found))
         return FAIL(err, ERR_COPY,
-                    "its columns changed in several steps, which cannot be told apart");
-    if (m.solutions > 1)
-        return FAIL(err, ERR_COPY,
-                    "columns were dropped and added again under their names, and it cannot be told "
-                    "when");
+                    "columns were dropped and others added, and it cannot be told when");
     return build_shape(&m, table->inserts_replace, out_shape, err);
 }

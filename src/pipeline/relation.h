@@ -26,11 +26,20 @@ bool relation_map(PipeTable *table, const Message *message);
 bool relation_same_columns(PgConn *conn, const TableSchema *schema, bool *out_same,
                            Error *err) WARN_UNUSED;
 
+/* The attnums of a message's columns. It lists the columns of its moment in the order of attnum
+ * (logicalrep_write_attrs in Postgres' proto.c goes through the tuple descriptor), but attnums are
+ * not in it, and names and types are no evidence: a column may have had another name in between,
+ * or have been dropped and its name given away. What holds under every history is that attnums are
+ * given in ascending order and never again, and that a dropped column does not come back. So it is
+ * a matter of counting, between a shape from before the message and one from after it. False: more
+ * than one history explains it, or none; the array is undefined then. */
+bool relation_attnums(const TableSchema *before, const TableSchema *now, int count,
+                      int *out_attnums);
+
 /* The shape that the message describes, its columns told apart by attnum: between the shape that
  * the stream had last (table->reading) and that of the catalog now, which may have gone on since.
- * Names that both agree on are sure; others are placed by the order of attnums. A type that
- * neither has any more is asked for. *out_shape is a new reference. ERR_COPY: it cannot be told, so
- * the rows must be copied again. */
+ * A type that neither has any more is asked for. *out_shape is a new reference. ERR_COPY: more than
+ * one history would explain the message, so the rows must be copied again. */
 bool relation_shape(PgConn *catalog, const PipeTable *table, const TableSchema *now,
                     const Message *message, TableSchema **out_shape, Error *err) WARN_UNUSED;
 

@@ -580,6 +580,8 @@ complete_table(Load *load, SourceTable *table)
     schema->schema_name = arena_str(arena, table->schema_name);
     schema->table_name = arena_str(arena, table->table_name);
     schema->qualified = arena_strdup(arena, table->qualified);
+    schema->attnum_max = (int) pg_value_int(
+        &load->relations, first_row(&load->relations, table->relid), REL_ATTNUM_MAX);
     set_columns(load, table, schema, arena);
     if (schema->column_count == 0) {
         table->excluded = "no column of it arrives";

@@ -1,5 +1,5 @@
 /* shapes.h - table shapes from a short text, for tests: "1:id:int4* 2:a:text" is attnum, name and
- * type of each column, * marks the key. */
+ * type of each column, * marks the key; a number by itself is the highest attnum ever given. */
 #ifndef SHAPES_H
 #define SHAPES_H
 
@@ -51,6 +51,12 @@ shape(const char *text)
     schema->key = ARENA_ARRAY(arena, int, 20);
     for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         SchemaColumn *column = &schema->columns[schema->column_count];
+
+        if (strchr(word, ':') == NULL) {
+            schema->attnum_max = (int) strtol(word, NULL, 10);
+            continue;
+        }
+
         char *name = strchr(word, ':') + 1;
         char *type = strchr(name, ':') + 1;
         size_t length = strlen(type);
