@@ -143,13 +143,11 @@ epoch_has_begun(const Reader *reader)
 static void
 give_up(Reader *reader, PipeTable *table, const char *reason, bool copy_again)
 {
-    ParkNote note = {.table = table, .copy_again = copy_again, .reason = xstrdup(reason)};
+    ParkNote note = {.table = table, .copy_again = copy_again};
 
-    if (atomic_load(&table->state) == TABLE_PARKED) {
-        free(note.reason);
+    if (!pipe_table_leave(table))
         return;
-    }
-    atomic_store(&table->state, TABLE_PARKED);
+    note.reason = xstrdup(reason);
     if (!epoch_has_begun(reader))
         reader->first_change_ms = clock_ms();
     BUF_PUSH(&reader->filling->parked, ParkNote, note);
@@ -645,7 +643,7 @@ drop_epoch(Epoch *epoch)
     for (size_t i = 0; epoch != NULL && i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
         const ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
 
-        if (note->table->copy_again) /* asked for meanwhile: that mends it, too */
+        if (!park_note_stands(note))
             continue;
         if (note->copy_again)
             pipe_table_copy_again(note->table, note->reason);

@@ -63,6 +63,21 @@ pipe_table_park(PipeTable *table, const char *reason)
     log_error("parked", LOG_STR("table", table->schema->qualified), LOG_STR("reason", reason));
 }
 
+bool
+pipe_table_leave(PipeTable *table)
+{
+    TableState streaming = TABLE_STREAMING;
+
+    return atomic_compare_exchange_strong(&table->state, &streaming, TABLE_PARKED);
+}
+
+/* It parks with an error; who only left has none yet. */
+bool
+park_note_stands(const ParkNote *note)
+{
+    return !note->table->copy_again && note->table->error == NULL;
+}
+
 void
 pipe_table_unpark(PipeTable *table)
 {

@@ -78,6 +78,9 @@ void pipe_table_free(PipeTable *table); /* NULL is fine */
 void pipe_table_park(PipeTable *table, const char *reason);
 /* What parked it is over; the caller says what it is now. Main thread. */
 void pipe_table_unpark(PipeTable *table);
+/* The reader gives the table up, with a ParkNote to follow; false when the main thread took it out
+ * of the stream meanwhile: that stands. Reader thread. */
+bool pipe_table_leave(PipeTable *table);
 /* The table waits for a new copy of its rows, which will replace those of the lake. Main thread. */
 void pipe_table_copy_again(PipeTable *table, const char *reason);
 /* Its rows in the lake are not all there, or are to be replaced. */
@@ -117,6 +120,9 @@ typedef struct ParkNote {
     bool copy_again; /* not parked: its rows have to be copied again */
     char *reason;    /* owned */
 } ParkNote;
+
+/* False when the main thread decided otherwise before it saw the note. Main thread. */
+bool park_note_stands(const ParkNote *note);
 
 Epoch *epoch_new(void);
 void epoch_free(Epoch *epoch); /* NULL is fine */

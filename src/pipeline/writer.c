@@ -289,7 +289,7 @@ writer_epoch(Pipeline *pl, Epoch *epoch, Error *err)
     for (size_t i = 0; i < BUF_COUNT(&epoch->parked, ParkNote); i++) {
         ParkNote *note = &BUF_AT(&epoch->parked, ParkNote, i);
 
-        if (note->table->copy_again) /* asked for meanwhile: that mends it, too */
+        if (!park_note_stands(note))
             continue;
         TRY(note->copy_again ? writer_copy_again(pl, note->table, note->reason, err)
                              : park_table(pl, note->table, note->reason, err));
