@@ -85,12 +85,15 @@ struct PgType {
     uint32_t oid;
     int32_t typmod;     /* domains: the base type's typmod */
     Str name;           /* pg_type.typname, e.g. "int4", "hstore" */
-    const PgType *base; /* arrays: the element; domains: the base type */
+    const PgType *base; /* arrays: the element; domains: the base type; ranges: of their bounds */
     PgMember *members;  /* composites */
     int member_count;
-    char typtype;   /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
-    char delimiter; /* pg_type.typdelim of the element, for arrays */
-    bool is_array;  /* true array type (typsubscript = array_subscript_handler / typlen -1) */
+    int word_count; /* labels of an enum, attributes of a composite; in the order of their making */
+    uint64_t *words;    /* a hash of each and all before it */
+    uint32_t words_xid; /* the youngest transaction that wrote one */
+    char typtype;       /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
+    char delimiter;     /* pg_type.typdelim of the element, for arrays */
+    bool is_array;      /* true array type (typsubscript = array_subscript_handler / typlen -1) */
 };
 
 /* The logical type of a Postgres column: postgres-notes section 4. typmod is

@@ -501,7 +501,8 @@ copier_position(const Pipeline *pl)
 }
 
 /* COPY finds columns by the names of its own moment, and a rename rewrites nothing: if the catalog
- * rows of the columns are not those from before the copy, values may be in wrong columns. */
+ * rows of the columns are not those from before the copy, values may be in wrong columns, and under
+ * other labels. */
 static bool
 columns_stood_still(Pipeline *pl, const PipeTable *table, bool *out_same, Error *err)
 {
@@ -514,7 +515,9 @@ columns_stood_still(Pipeline *pl, const PipeTable *table, bool *out_same, Error 
     TRY(recover_connection(pl, err));
     TRY(source_table_by_oid(pl->conn, arena, &read, table->schema->relid, &now, err));
     source = source_tables_find(&now, table->schema->relid);
-    *out_same = source == NULL || known == NULL || source->columns_mark == known->columns_mark;
+    *out_same = source == NULL || known == NULL ||
+                (source->columns_mark == known->columns_mark &&
+                 words_changed(known->words, source) == NULL);
     return true;
 }
 

@@ -5,6 +5,7 @@
  *   tables.c     tables taken in, attached, found later
  *   shapes.c     schema changes, and tables that are copied again
  *   leaves.c     partitions that come and go
+ *   words.c      labels and attributes that are called otherwise
  *   gaps.c       what the publication hides, and tables that are gone
  *   copier.c     the initial copy
  *   resume.c     one that goes on where it was interrupted
@@ -124,6 +125,14 @@ const char *leaves_text(Arena *arena, const SourceTable *source);
 /* Compare them with what the state remembers: rows that came or went with them are a reason to copy
  * the table again. */
 void leaves_follow(Pipeline *pl, PipeTable *table, const SourceTable *now);
+
+/* words.c */
+
+/* What the values of a table are spelled with, to be remembered. */
+const char *words_text(Arena *arena, const SourceTable *source);
+/* The type of which a word is not what it was, so that old rows read otherwise; NULL: none. `known`
+ * may be NULL: not known. */
+const PgType *words_changed(const char *known, const SourceTable *now);
 
 /* gaps.c */
 

@@ -25,25 +25,45 @@ was_rewritten(const StateTable *known, const SourceTable *now)
 }
 
 static void
-note_marks(StateTable *known, const SourceTable *now)
+note_marks(const Pipeline *pl, StateTable *known, const SourceTable *now)
 {
+    AUTO_ARENA Arena *arena = arena_new();
+    const char *words = words_text(arena, now);
+
     known->files_mark = now->files_mark;
     known->columns_mark = now->columns_mark;
+    if (known->words == NULL || strcmp(known->words, words) != 0)
+        known->words = arena_strdup(pl->state_arena, words);
+}
+
+/* Why the rows of the table read otherwise than those of the lake; NULL: they do not. */
+static const char *
+why_other_rows(Arena *arena, const StateTable *known, const SourceTable *now)
+{
+    const PgType *type = words_changed(known->words, now);
+
+    if (was_rewritten(known, now))
+        return "ALTER TABLE wrote new values into its rows";
+    if (type == NULL)
+        return NULL;
+    return arena_printf(arena, "ALTER TYPE %.*s changed what its rows say", STR_ARG(type->name));
 }
 
 static void
 compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position at)
 {
+    AUTO_ARENA Arena *arena = arena_new();
     StateTable *known = tables_state(pl, table);
+    const char *reason;
 
     if (atomic_load(&table->state) != TABLE_STREAMING || now->schema == NULL || known == NULL)
         return;
-    if (was_rewritten(known, now)) {
-        note_marks(known, now);
-        pipe_table_copy_again(table, "ALTER TABLE wrote new values into its rows");
+    reason = why_other_rows(arena, known, now);
+    note_marks(pl, known, now);
+    if (reason != NULL) {
+        pipe_table_copy_again(table, reason);
         return;
     }
-    note_marks(known, now);
     leaves_follow(pl, table, now);
     if (schema_same_shape(table->schema, now->schema))
         pipe_table_set_due(table, NULL, POSITION_NONE);
@@ -159,7 +179,7 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
         entry.committed = POSITION_NONE;
         entry.dropped = false;
         entry.published = gap_note(now, publication);
-        note_marks(&entry, now);
+        note_marks(pl, &entry, now);
         entry.leaves = leaves_text(pl->state_arena, now);
         state_set_table(pl->state_arena, &pl->state, &entry);
     }

@@ -99,6 +99,8 @@ put_table(JsonWriter *json, const StateTable *table)
     put_mark(json, "columns_mark", table->columns_mark);
     if (table->leaves != NULL)
         put_text(json, "leaves", table->leaves);
+    if (table->words != NULL)
+        put_text(json, "words", table->words);
     jw_key(json, "copy_again");
     jw_bool(json, table->copy_again);
     if (table->dropped) {
@@ -265,6 +267,8 @@ get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
         TRY(get_position(object, "committed", &table.committed, err));
     if (json_object_get(object, "leaves") != NULL)
         TRY(get_text(arena, object, "leaves", &table.leaves, err));
+    if (json_object_get(object, "words") != NULL)
+        TRY(get_text(arena, object, "words", &table.words, err));
     if (published != NULL) {
         table.published.noted = true;
         table.published.entry = get_oid(published, "entry");

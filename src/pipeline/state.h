@@ -54,6 +54,7 @@ typedef struct StateTable {
     uint64_t files_mark; /* see SourceTable */
     uint64_t columns_mark;
     const char *leaves; /* of a partitioned table, see leaves.c; NULL: not known */
+    const char *words;  /* of its types, see words.c; NULL: not known */
     bool copy_again;    /* its rows are to be replaced by a new copy */
     bool dropped;       /* it is gone from the source: said once, its rows stay */
     StatePublished published;

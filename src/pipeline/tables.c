@@ -127,6 +127,7 @@ remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
         .table_name = arena_str(pl->state_arena, schema->table_name).ptr,
         .files_mark = source->files_mark,
         .columns_mark = source->columns_mark,
+        .words = words_text(pl->state_arena, source),
     };
 
     if (known != NULL)
@@ -437,8 +438,9 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
         " count(*) FILTER (WHERE has_schema_privilege(c.relnamespace, 'USAGE')"
         "  AND has_table_privilege(c.oid, 'SELECT') AND NOT row_security_active(c.oid)),"
         " (SELECT sum(a.xmin::text::int8) FROM pg_class t JOIN pg_attribute a"
-        "   ON a.attrelid = t.oid AND a.attnum > 0 WHERE t.relkind IN ('r', 'p')"
+        "   ON a.attrelid = t.oid AND a.attnum > 0 WHERE t.relkind IN ('r', 'p', 'c')"
         "   AND t.relpersistence = 'p' AND t.oid >= 16384),"
+        " (SELECT sum(e.xmin::text::int8) FROM pg_enum e),"
         " (SELECT concat_ws(' ', b.oid, b.xmin,"
         "   (SELECT concat(count(*), '/', sum(r.oid::int8))"
         "     FROM pg_publication_rel r WHERE r.prpubid = b.oid), %s)"

@@ -513,6 +513,52 @@ build_column(const Load *load, int row, SourceTable *table, const CastRule *cast
     };
 }
 
+/* The types with words that a column's type is made of. Recursion follows a type. */
+static void
+collect_worded(const PgType *type, uint32_t column_xid, Buf *out)
+{
+    WordedType worded = {.type = type};
+    size_t at = 0;
+
+    if (type == NULL)
+        return;
+    while (at < BUF_COUNT(out, WordedType) && BUF_AT(out, WordedType, at).type != type)
+        at++;
+    if (at == BUF_COUNT(out, WordedType) && type->word_count > 0)
+        BUF_PUSH(out, WordedType, worded);
+    if (type->word_count > 0)
+        BUF_AT(out, WordedType, at).late |= xid_is_after(type->words_xid, column_xid);
+    collect_worded(type->base, column_xid, out);
+    for (int i = 0; i < type->member_count; i++)
+        collect_worded(type->members[i].type, column_xid, out);
+}
+
+static int
+compare_worded(const void *a, const void *b)
+{
+    uint32_t x = ((const WordedType *) a)->type->oid;
+    uint32_t y = ((const WordedType *) b)->type->oid;
+
+    return x < y ? -1 : x > y;
+}
+
+static void
+set_worded(const Load *load, SourceTable *table)
+{
+    const PgResult *c = &load->columns;
+    AUTO_BUF Buf types = {0};
+
+    for (int row = first_row(c, table->relid); row_is_of(c, row, table->relid); row++)
+        collect_worded(source_types_find(&load->types, oid_at(c, row, COL_TYPE)),
+                       oid_at(c, row, COL_XMIN), &types);
+    table->worded_count = (int) BUF_COUNT(&types, WordedType);
+    if (table->worded_count == 0)
+        return;
+    table->worded = ARENA_ARRAY(load->arena, WordedType, (size_t) table->worded_count);
+    memcpy(table->worded, types.ptr, types.len);
+    qsort(table->worded, (size_t) table->worded_count, sizeof *table->worded, compare_worded);
+}
+
 static void
 set_columns(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_arena)
 {
@@ -551,6 +597,7 @@ set_columns(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_a
             table->text_columns[table->text_count++] = schema->column_count;
         schema->column_count++;
     }
+    set_worded(load, table);
     check_casts(load, table, &rule, schema);
 }
 

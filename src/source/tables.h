@@ -27,6 +27,12 @@ typedef struct TableLeaf {
     bool blank; /* never vacuumed or analyzed since it was made, truncated or found empty */
 } TableLeaf;
 
+/* An enum or a composite. */
+typedef struct WordedType {
+    const PgType *type;
+    bool late; /* one of its words was made, or renamed, when a column of it was there already */
+} WordedType;
+
 typedef struct SourceTable {
     uint32_t relid;
     char kind;      /* pg_class.relkind: r table, p partitioned, v, m, f */
@@ -63,6 +69,9 @@ typedef struct SourceTable {
     int text_count;
     MissingColumn *missing;
     int *text_columns; /* indexes into schema->columns: types without a home arrive as text */
+
+    int worded_count;
+    WordedType *worded; /* what its columns are made of, sorted by oid */
 
     int64_t pages;         /* as of the last vacuum or analyze, partitions included */
     int64_t rows_estimate; /* -1: never analyzed */

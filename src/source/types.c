@@ -2,6 +2,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
 
 /* An array type is one whose element names it as its array (typarray): int2vector and oidvector
  * have elements too, but another text form. */
@@ -12,13 +15,19 @@ static const char types_sql[] =
     "  SELECT part.oid FROM wanted w JOIN pg_type t ON t.oid = w.oid CROSS JOIN LATERAL ("
     "    SELECT t.typelem WHERE t.typelem <> 0"
     "    UNION ALL SELECT t.typbasetype WHERE t.typbasetype <> 0"
+    "    UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = t.oid"
+    "    UNION ALL SELECT d.refobjid FROM pg_depend d WHERE t.typtype = 'm' AND d.objid = t.oid"
+    "      AND d.classid = 'pg_type'::regclass AND d.refclassid = 'pg_type'::regclass"
     "    UNION ALL SELECT a.atttypid FROM pg_attribute a"
     "      WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0"
     "      AND NOT a.attisdropped"
     "  ) part(oid)"
     ") SELECT t.oid, t.typname, t.typtype, coalesce(e.typdelim, ','),"
     " coalesce(e.typarray = t.oid, false), t.typtypmod,"
-    " CASE WHEN t.typtype = 'd' THEN t.typbasetype WHEN e.typarray = t.oid THEN e.oid ELSE 0 END"
+    " CASE WHEN t.typtype = 'd' THEN t.typbasetype WHEN e.typarray = t.oid THEN e.oid"
+    "  WHEN t.typtype = 'r' THEN (SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = t.oid)"
+    "  WHEN t.typtype = 'm' THEN (SELECT min(d.refobjid) FROM pg_depend d WHERE d.objid = t.oid"
+    "   AND d.classid = 'pg_type'::regclass AND d.refclassid = 'pg_type'::regclass) ELSE 0 END"
     " FROM wanted w JOIN pg_type t ON t.oid = w.oid LEFT JOIN pg_type e ON e.oid = t.typelem"
     " ORDER BY t.oid";
 
@@ -27,6 +36,15 @@ static const char members_sql[] =
     " FROM pg_type t JOIN pg_attribute a ON a.attrelid = t.typrelid"
     " WHERE t.oid = ANY ($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped"
     " ORDER BY t.oid, a.attnum";
+
+/* A new label has a new oid, a new attribute a higher attnum; a rename changes neither. */
+static const char words_sql[] =
+    "SELECT e.enumtypid, e.oid::int8, e.enumlabel, e.xmin FROM pg_enum e"
+    " WHERE e.enumtypid = ANY ($1::oid[])"
+    " UNION ALL SELECT t.oid, a.attnum::int8, a.attname, a.xmin"
+    " FROM pg_type t JOIN pg_attribute a ON a.attrelid = t.typrelid"
+    " WHERE t.oid = ANY ($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped"
+    " ORDER BY 1, 2";
 
 /* A type that vanished between two queries: its values arrive as text. */
 static const PgType unknown_type = {
@@ -130,25 +148,69 @@ source_types_build(Arena *arena, const PgResult *types, const PgResult *members,
 }
 
 bool
+xid_is_after(uint32_t xid, uint32_t other)
+{
+    return (int32_t) (xid - other) > 0;
+}
+
+static void
+add_words(Arena *arena, const PgResult *words, const TypeSet *types)
+{
+    uint64_t all = 0;
+
+    for (int row = 0, end; row < words->rows; row = end) {
+        uint32_t oid = (uint32_t) pg_value_int(words, row, 0);
+        PgType *type = find(types, oid);
+
+        for (end = row; end < words->rows && pg_value_int(words, end, 0) == oid; end++) {
+        }
+        type->words = ARENA_ARRAY(arena, uint64_t, (size_t) (end - row));
+        for (all = 0; row < end; row++) {
+            Str word = pg_value(words, row, 2);
+            uint32_t xid = (uint32_t) pg_value_int(words, row, 3);
+            const uint64_t parts[] = {all, (uint64_t) pg_value_int(words, row, 1),
+                                      hash128(word.ptr, word.len, 0).low};
+
+            all = hash128(parts, sizeof parts, 0).low;
+            type->words[type->word_count++] = all;
+            if (type->word_count == 1 || xid_is_after(xid, type->words_xid))
+                type->words_xid = xid;
+        }
+    }
+}
+
+/* The types of one kind, as a parameter. */
+static const char *
+oids_of(Arena *arena, const PgResult *types, const char *kinds)
+{
+    AUTO_BUF Buf oids = {0};
+
+    for (int row = 0; row < types->rows; row++)
+        if (strchr(kinds, pg_value(types, row, 2).ptr[0]) != NULL)
+            BUF_PUSH(&oids, uint32_t, (uint32_t) pg_value_int(types, row, 0));
+    return source_oid_array(arena, (const uint32_t *) (void *) oids.ptr,
+                            (int) BUF_COUNT(&oids, uint32_t));
+}
+
+bool
 source_types_load(PgConn *conn, Arena *arena, const uint32_t *oids, int count, TypeSet *out_types,
                   Error *err)
 {
     PgResult types;
     PgResult members;
+    PgResult words;
     const char *params[] = {source_oid_array(arena, oids, count)};
 
     assert(!pg_is_replication(conn));
     if (!pg_query(conn, arena, types_sql, 1, params, &types, err))
         return WRAP(err, "read types");
-
-    uint32_t *composites = ARENA_ARRAY(arena, uint32_t, (size_t) types.rows);
-    int composite_count = 0;
-
-    for (int row = 0; row < types.rows; row++)
-        if (str_eq(pg_value(&types, row, 2), STR("c")))
-            composites[composite_count++] = (uint32_t) pg_value_int(&types, row, 0);
-    params[0] = source_oid_array(arena, composites, composite_count);
+    params[0] = oids_of(arena, &types, "c");
     if (!pg_query(conn, arena, members_sql, 1, params, &members, err))
         return WRAP(err, "read members of composite types");
-    return source_types_build(arena, &types, &members, out_types, err);
+    params[0] = oids_of(arena, &types, "ce");
+    if (!pg_query(conn, arena, words_sql, 1, params, &words, err))
+        return WRAP(err, "read labels of enums");
+    TRY(source_types_build(arena, &types, &members, out_types, err));
+    add_words(arena, &words, out_types);
+    return true;
 }

@@ -87,6 +87,7 @@ CHANGES = {
     "vacuum full": ["vacuum full t"],
     "enum": ["create type mood as enum ('sad', 'glad')",
              "alter table t add column m mood", "alter type mood add value 'mad'",
+             "update t set m = 'sad' where id > 5",
              "alter type mood rename value 'sad' to 'blue'"],
     "generated no more": ["alter table t alter column b drop expression"],
     "composite": ["create type pair as (x int, y text)", "alter table t add column p pair"],
@@ -292,6 +293,69 @@ def test_composite_gets_an_attribute(pipeline, database, lake):
     database.execute("alter type pair add attribute z int",
                      "insert into t values (2, row(2, 'b', 3))",
                      "update t set p.z = 4 where id = 1")
+    pipeline.settle()
+    equal(database, lake)
+
+
+# The values that hold a label, and what they are written as; "full" has no key.
+LABELS = {"key": ("mood", "'ok'"), "array": ("mood[]", "'{ok,bad}'"),
+          "domain": ("temper", "'ok'"), "composite": ("state", "'(1,ok)'"),
+          "range": ("span", "'[ok,bad]'"), "full": ("mood", "'ok'")}
+
+
+def table_with_labels(holder, database):
+    kind, value = LABELS[holder]
+    database.execute("create type mood as enum ('ok', 'bad')", "create domain temper as mood",
+                     "create type state as (n int, m mood)",
+                     "create type span as range (subtype = mood)",
+                     f"create table t (id int, m {kind}, v text)",
+                     {"key": "alter table t add primary key (id, m)",
+                      "full": "alter table t replica identity full"}
+                     .get(holder, "alter table t add primary key (id)"),
+                     f"insert into t select n, {value}, 'a' from generate_series(1, 6) n")
+
+
+@pytest.mark.parametrize("traffic", [True, False], ids=["rows", "no rows"])
+@pytest.mark.parametrize("holder", LABELS)
+def test_enum_label_is_renamed(holder, traffic, pipeline, database, lake):
+    """Every old row reads otherwise, and is found by another key."""
+    table_with_labels(holder, database)
+    pipeline.begin()
+    database.execute("alter type mood rename value 'ok' to 'fine'")
+    if traffic:
+        database.execute("update t set v = 'b' where id = 1", "delete from t where id = 2")
+    pipeline.settle()
+    equal(database, lake)
+    database.execute("update t set v = 'c' where id < 4", "delete from t where id = 5")
+    pipeline.settle()
+    equal(database, lake)
+
+
+def test_enum_that_only_grows_costs_no_copy(walberg, database, lake):
+    table_with_labels("key", database)
+    walberg.once()
+    database.execute("alter type mood add value 'fair' before 'bad'",
+                     "insert into t values (7, 'fair', 'a')")
+    walberg.once()
+    equal(database, lake)
+    assert "copied again" not in walberg.log()
+
+
+ATTRIBUTES = {"renamed": ["rename attribute x to z"],
+              "swapped": ["rename attribute x to z", "rename attribute y to x",
+                          "rename attribute z to y"],
+              "dropped and added again": ["drop attribute y", "add attribute y int"],
+              "dropped": ["drop attribute x"]}
+
+
+@pytest.mark.parametrize("change", ATTRIBUTES)
+def test_attributes_of_a_composite_change(change, pipeline, database, lake):
+    database.execute("create type pair as (x int, y int)",
+                     "create table t (id int primary key, p pair)",
+                     "insert into t select n, row(n, 10 * n) from generate_series(1, 5) n")
+    pipeline.begin()
+    database.execute(*(f"alter type pair {step}" for step in ATTRIBUTES[change]),
+                     "update t set id = 6 where id = 1")
     pipeline.settle()
     equal(database, lake)
 

@@ -43,6 +43,7 @@ sample(StateTable *tables)
         .table_name = "orders",
         .files_mark = 0xfedcba9876543210,
         .columns_mark = 7,
+        .words = "16420/3/00000000000000ff",
         .copy_again = true,
         .streamed = 0x2000,
         .committed = 0x1800,
