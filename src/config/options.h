@@ -60,7 +60,7 @@ OPTION("on_reject", on_reject, ENUM, "record", "record|park", NULL, 0,
        "a key column it always parks the table")
 OPTION("on_add_default", on_add_default, ENUM, "rewrite", "rewrite|ignore", NULL, 0,
        "a column added with a default: rewrite the table in the lake, so that old rows have it, or "
-       "let them read NULL")
+       "let them read NULL (not when rows are found by it: in the key, or REPLICA IDENTITY FULL)")
 OPTION(
     "on_partition_change", on_partition_change, ENUM, "rewrite", "rewrite|ignore", NULL, 0,
     "a partition dropped, detached, attached with rows or truncated alone, of which Postgres sends "

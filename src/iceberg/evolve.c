@@ -191,10 +191,23 @@ fill(const Fitting *fit, const TableMetadata *metadata, SchemaColumn *column)
     return field->initial_default.ptr != NULL;
 }
 
+/* Old tuples of the stream have the default: a row that reads NULL would not be found by it. */
+static bool
+finds_rows(const TableSchema *source, int column)
+{
+    bool finds = source->key_mode == KEY_FULL_ROW;
+
+    for (int i = 0; i < source->key_count; i++)
+        finds = finds || source->key[i] == column;
+    return finds;
+}
+
 static bool
 fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, SchemaColumn *column,
            Error *err)
 {
+    bool null_is_fine = want->defaults_are_null &&
+                        !finds_rows(want->source, schema_find_attnum(want->source, column->attnum));
     const Field *known = find_attnum(metadata, column->attnum);
     AUTO_BUF Buf was = {0};
 
@@ -207,7 +220,7 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
         return FAIL(err, ERR_COPY, "column %.*s had values before it arrived: it was generated",
                     STR_ARG(column->field.name));
     if (known == NULL && column->filled && !want->fresh && !fill(fit, metadata, column) &&
-        !want->defaults_are_null)
+        !null_is_fine)
         return FAIL(err, ERR_COPY, "column %.*s was added with a default that old rows have, too",
                     STR_ARG(column->field.name));
     if (known != NULL && !want->fresh) {

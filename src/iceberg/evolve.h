@@ -22,7 +22,7 @@ typedef struct SchemaFit {
  * A change of type that is a promotion of the spec (int to long, float to double, a decimal of the
  * same scale widened) keeps the field; members of structs are matched by name. A column that is new
  * and `filled` gets the value of its old rows as default, from version 3 on and where Iceberg can
- * say it; else it needs a copy, unless defaults_are_null. */
+ * say it; else it needs a copy, unless defaults_are_null and rows are not found by it. */
 typedef struct FitWant {
     const TableSchema *source;
     bool fresh;
