@@ -146,6 +146,7 @@ leaves_follow(Pipeline *pl, PipeTable *table, const SourceTable *now)
         return;
     }
     known->leaves = arena_strdup(pl->state_arena, text);
+    known->mended = false;
     table->watched = true;
     if (reason == NULL)
         return;

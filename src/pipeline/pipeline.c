@@ -264,6 +264,17 @@ join_session(Pipeline *pl, PipeTable *table, bool *out_joins, Error *err)
     return true;
 }
 
+/* Whether the user wishes that rows which the stream changes are not all in the lake. */
+static bool
+may_miss(const Pipeline *pl, const PipeTable *table)
+{
+    const StateTable *known = tables_state(pl, table);
+    bool leaves_stay = known != NULL && known->leaves != NULL && known->leaves[0] != '\0' &&
+                       strcmp(pl->config->on_partition_change, "ignore") == 0;
+
+    return table->inserts_replace || leaves_stay || pl->publication.unpublished != NULL;
+}
+
 /* Between two sessions no reader holds the tables: nothing half done may be left in them, new ones
  * are taken in, and those that were copied meanwhile join. Each goes on at its own position:
  * between that and what was committed for all there was nothing of it. */
@@ -283,6 +294,7 @@ prepare_session(Pipeline *pl, Error *err)
         if (!joins)
             continue;
         atomic_store(&table->state, TABLE_STREAMING);
+        table->sink_table->may_miss = may_miss(pl, table);
         table->replay_until = table->sink_table->hidden_until;
         table->done = pipe_table_is_hidden(table) ? table->sink_table->replay_from
                                                   : table->sink_table->position;

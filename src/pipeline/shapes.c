@@ -29,10 +29,13 @@ note_marks(const Pipeline *pl, StateTable *known, const SourceTable *now)
 {
     AUTO_ARENA Arena *arena = arena_new();
     const char *words = words_text(arena, now);
+    bool same_words = known->words != NULL && strcmp(known->words, words) == 0;
 
+    if (known->columns_mark != now->columns_mark || !same_words)
+        known->mended = false;
     known->files_mark = now->files_mark;
     known->columns_mark = now->columns_mark;
-    if (known->words == NULL || strcmp(known->words, words) != 0)
+    if (!same_words)
         known->words = arena_strdup(pl->state_arena, words);
 }
 
@@ -181,6 +184,8 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
         entry.published = gap_note(now, publication);
         note_marks(pl, &entry, now);
         entry.leaves = leaves_text(pl->state_arena, now);
+        if (known->leaves == NULL || strcmp(known->leaves, entry.leaves) != 0)
+            entry.mended = false;
         state_set_table(pl->state_arena, &pl->state, &entry);
     }
     return true;
@@ -221,11 +226,14 @@ copy_again(Pipeline *pl, const char *name, Error *err)
     for (size_t i = 0; i < pl->table_count; i++) {
         PipeTable *table = pl->tables[i];
         TableState state = atomic_load(&table->state);
+        StateTable *known = tables_state(pl, table);
 
         if (strcmp(table->schema->qualified, name) != 0)
             continue;
         if (state == TABLE_COPYING || state == TABLE_WAITING)
             return true; /* on its way */
+        if (known != NULL)
+            known->mended = false;
         return writer_copy_again(pl, table, "asked for by walberg resync", err);
     }
     log_warn("resync of an unknown table", LOG_STR("table", name));

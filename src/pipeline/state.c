@@ -103,6 +103,10 @@ put_table(JsonWriter *json, const StateTable *table)
         put_text(json, "words", table->words);
     jw_key(json, "copy_again");
     jw_bool(json, table->copy_again);
+    if (table->mended) {
+        jw_key(json, "mended");
+        jw_bool(json, true);
+    }
     if (table->dropped) {
         jw_key(json, "dropped");
         jw_bool(json, true);
@@ -254,6 +258,7 @@ get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
                         .files_mark = get_mark(object, "files_mark"),
                         .columns_mark = get_mark(object, "columns_mark"),
                         .copy_again = json_is_true(json_object_get(object, "copy_again")),
+                        .mended = json_is_true(json_object_get(object, "mended")),
                         .dropped = json_is_true(json_object_get(object, "dropped"))};
     json_t *published = json_object_get(object, "published");
     json_t *copy = json_object_get(object, "copy");

@@ -56,7 +56,8 @@ typedef struct StateTable {
     const char *leaves; /* of a partitioned table, see leaves.c; NULL: not known */
     const char *words;  /* of its types, see words.c; NULL: not known */
     bool copy_again;    /* its rows are to be replaced by a new copy */
-    bool dropped;       /* it is gone from the source: said once, its rows stay */
+    bool mended;  /* it was copied again because the lake lacked rows, and not altered since */
+    bool dropped; /* it is gone from the source: said once, its rows stay */
     StatePublished published;
     StateCopy copy;
 } StateTable;

@@ -138,6 +138,8 @@ remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
     entry.streamed = pl->state.acknowledged;
     entry.committed = pipe_table_needs_copy(table) ? POSITION_NONE : table->sink_table->position;
     entry.copy_again = table->copy_again;
+    if (pipe_table_needs_copy(table) && !table->copy_again)
+        entry.mended = false; /* somebody removed it from the lake */
     entry.dropped = false;
     entry.published = gap_note(source, &pl->publication);
     state_set_table(pl->state_arena, &pl->state, &entry);

@@ -67,7 +67,8 @@ words_changed(const char *known, const SourceTable *now)
         if (!find_known(known, type->oid, &was)) {
             if (now->worded[i].late)
                 return type;
-        } else if (was.count > type->word_count || type->words[was.count - 1] != was.hash) {
+        } else if (was.count < 1 || was.count > type->word_count ||
+                   type->words[was.count - 1] != was.hash) {
             return type;
         }
     }

@@ -172,6 +172,26 @@ writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *e
     return true;
 }
 
+/* The lake is not what the source had, and only a copy mends that. Once: when it comes again though
+ * nobody altered the table, copies do not help. */
+static bool
+mend_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    StateTable *known = tables_state(pl, table);
+
+    if (known != NULL && !known->mended && !table->sink_table->may_miss) {
+        known->mended = true;
+        return writer_copy_again(pl, table, reason, err);
+    }
+    return park_table(pl, table,
+                      arena_printf(arena, "%s%s\n" HINT_COPY_AGAIN, reason,
+                                   known != NULL && known->mended
+                                       ? ", and it was copied again for that before"
+                                       : ""),
+                      err);
+}
+
 static bool
 write_part(Pipeline *pl, const EpochPart *part, Error *err)
 {
@@ -183,7 +203,8 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
         return true;
     while (!sink_write(pl->sink, table->sink_table, part->batch, err)) {
         if (err->kind == ERR_COPY)
-            return writer_copy_again(pl, table, err->msg, err);
+            return pipe_table_is_hidden(table) ? writer_copy_again(pl, table, err->msg, err)
+                                               : mend_table(pl, table, err->msg, err);
         if (try_again(pl, table, &retry, "cannot write", err))
             continue;
         return gave_up(pl, table, err);

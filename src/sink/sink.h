@@ -19,6 +19,8 @@
  *   - bulk_load() (the initial copy) may run on several threads at once, also for one table, also
  *     while the stream commits other tables; its rows become visible with bulk_commit() of the
  *     table, together with the position. All other calls come from one thread.
+ *   - ERR_COPY of write(): a row that the batch takes values from is not in the lake, or one that
+ *     it deletes (unless may_miss says that this is no fault): the two differ already;
  *   - bulk_record() makes loads outlive the process, invisibly; resume() in a later one goes on
  * with them. Then the rows of the copy may be of several moments, and bulk_commit() shows nothing
  *     yet: the table is hidden (SinkTable.hidden_until). The sink must be sent every change since
@@ -56,6 +58,7 @@ typedef struct SinkTable {
     Position hidden_until; /* and the newest. POSITION_NONE: it is not hidden */
     atomic_llong patch_bytes; /* memory of a value read back, on average; 0: none was. Any thread */
     char *lake_name;          /* "public.orders" */
+    bool may_miss;            /* the user's wish: not all rows of the source are in the lake */
 } SinkTable;
 
 /* Where the rows of a bulk load come from. Embed it as the first member. *out_batch is sealed, not

@@ -75,6 +75,41 @@ what_is_not_committed_is_gone(void **state)
     assert_int_equal(table->rows, 10);
 }
 
+typedef struct MissCase {
+    Op op;
+    int id;
+    const char *note;
+    bool may_miss, done;
+} MissCase;
+
+/* Unless that is the user's wish; a value to be read back has to be there in any case. */
+static void
+a_row_that_is_not_there_is_told(void **state)
+{
+    static const MissCase changes[] = {
+        {OP_DELETE, 10, "", false, false},  {OP_UPDATE, 10, NULL, false, false},
+        {OP_UPDATE, 10, "new", true, true}, {OP_UPDATE, 11, NULL, true, false},
+        {OP_DELETE, 9, "", false, true},    {OP_DELETE, 9, "", false, false},
+    };
+    Bench *bench = *state;
+    SinkTable *table = attach(bench);
+
+    copy_rows(bench, table, 10);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        Batch *batch = batch_new(table->schema, true);
+        Error err = {0};
+
+        table->may_miss = changes[i].may_miss;
+        apply(batch, changes[i].op, changes[i].id, changes[i].note);
+        batch_seal(batch);
+        assert_int_equal(sink_write(bench->sink, table, batch, &err), changes[i].done);
+        assert_true(changes[i].done || err.kind == ERR_COPY);
+        batch_free(batch);
+    }
+    commit(bench, table, 200);
+    assert_int_equal(table->rows, 10); /* 9 went, 10 came */
+}
+
 static void
 a_commit_may_be_repeated(void **state)
 {
@@ -685,6 +720,7 @@ main(void)
         CASE(a_new_table_has_no_position),
         CASE(rows_and_position_appear_together),
         CASE(what_is_not_committed_is_gone),
+        CASE(a_row_that_is_not_there_is_told),
         CASE(a_commit_may_be_repeated),
         CASE(parts_of_an_epoch_find_each_others_rows),
         CASE(truncate_takes_its_place_in_the_epoch),

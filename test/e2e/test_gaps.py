@@ -357,6 +357,64 @@ def roll_back(walberg, lake):
     publish_version(walberg, lake, foreign)
 
 
+def lose_row(walberg, lake, number):
+    foreign = pyiceberg_table(walberg, lake)
+    foreign.delete(f"id = {number}")
+    publish_version(walberg, lake, foreign)
+
+
+@pytest.mark.parametrize("change", ["update t set v = -1 where id = 5",
+                                    "delete from t where id = 5"])
+def test_a_row_that_the_lake_lost(change, database, walberg, lake):
+    """Seen when the source changes it. One copy mends it; what comes again needs a person."""
+    database.execute(*TABLE)
+    walberg.once()
+    lose_row(walberg, lake, 5)
+    database.execute(change, "insert into t values (101, 1)")
+    walberg.once()
+    assert "to be copied again" in walberg.log()
+    compare(database, lake, ["t"])
+    lose_row(walberg, lake, 6)
+    database.execute(change.replace("5", "6"), "insert into other values (1)")
+    parked(walberg, "1 rows that the source changed were not in the lake", "copied again for that")
+    assert compare(database, lake, ["other"]) == 1
+    mended_by_a_copy(walberg, lake)
+
+
+def test_a_row_that_the_lake_lost_with_its_unchanged_value(database, walberg, lake):
+    database.execute("create table t (id int primary key, v int, big text)",
+                     "alter table t alter big set storage external", TABLE[2],
+                     "insert into t select n, n, repeat('x', 5000) from generate_series(1, 9) n")
+    walberg.once()
+    lose_row(walberg, lake, 5)
+    database.execute("update t set v = -1 where id = 5")
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
+def test_an_altered_table_may_be_mended_again(database, walberg, lake):
+    """The reason may have been what was altered."""
+    database.execute(*TABLE)
+    walberg.once()
+    for number in (5, 6):
+        lose_row(walberg, lake, number)
+        database.execute(f"alter table t add column c{number} int",
+                         f"update t set v = -1 where id = {number}")
+        walberg.once()
+        compare(database, lake, ["t"])
+
+
+def test_rows_that_are_not_published_are_not_missed(database, walberg, lake):
+    """Nor is the table copied again and again for them."""
+    database.execute(*TABLE, "create publication fewer for table t, other"
+                             " with (publish = 'update, delete, truncate')")
+    walberg.once(source__publication="fewer")
+    database.execute("insert into t values (101, 1)", "delete from t where id = 101")
+    walberg.once(source__publication="fewer")
+    compare(database, lake, ["t"])
+    assert "copied again" not in walberg.log()
+
+
 def test_a_lake_table_rolled_back_while_stopped(database, walberg, lake):
     database.execute(*TABLE)
     walberg.once()

@@ -60,6 +60,7 @@ sample(StateTable *tables)
         .lake = "public.a.b",
         .schema_name = "public",
         .table_name = "a.b",
+        .mended = true,
         .dropped = true,
         .copy = sample_copy(),
     };
@@ -104,6 +105,8 @@ what_is_written_is_read(void **state)
     assert_true(read.tables[0].published.noted && !read.tables[0].dropped);
     assert_int_equal(read.tables[0].published.entry, 4000000000U);
     assert_string_equal(read.tables[0].published.filter, tables[0].published.filter);
+    assert_string_equal(read.tables[0].words, tables[0].words);
+    assert_true(!read.tables[0].mended && read.tables[1].mended);
     assert_true(!read.tables[1].published.noted && read.tables[1].dropped);
     assert_int_equal(read.tables[0].copy.count, 0);
     assert_int_equal(read.tables[1].copy.count, 2);

@@ -73,9 +73,8 @@ iceberg_find_patches(IcebergTable *table, const Batch *batch, Buf *out_places, E
     for (size_t i = 0; i < count; i++)
         if (places[i].file < 0)
             return FAIL(
-                err, ERR_INPUT,
-                "an update left column %.*s unchanged, but the lake does not have its "
-                "row\n" HINT_COPY_AGAIN,
+                err, ERR_COPY,
+                "an update left column %.*s unchanged, but the lake does not have its row",
                 STR_ARG(
                     batch->schema->columns[BUF_AT(&batch->patches, Patch, i).column].field.name));
     return true;

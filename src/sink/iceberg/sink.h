@@ -131,7 +131,6 @@ struct IcebergTable {
     bool format_told;     /* what is to be said of its format version was said */
     bool half_loaded;     /* the last load failed: nothing of it may be used */
     Arena *own;           /* lifetime of the table: name, prefix */
-    int64_t missing_rows; /* deletes that found no row: logged once */
 };
 
 extern const SinkOps iceberg_sink_ops;

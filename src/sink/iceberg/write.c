@@ -333,12 +333,9 @@ find_deleted_rows(IcebergTable *table, const Batch *batch, Buf *out, Error *err)
     if (out->len > 0)
         qsort(out->ptr, BUF_COUNT(out, DeletedRow), sizeof(DeletedRow), by_file_and_row);
 
-    int64_t missing = (int64_t) (count - BUF_COUNT(out, DeletedRow));
-
-    if (missing > 0 && table->missing_rows == 0)
-        log_warn("deleted rows were not in the lake", LOG_STR("table", table->base.lake_name),
-                 LOG_INT("rows", missing));
-    table->missing_rows += missing;
+    if (BUF_COUNT(out, DeletedRow) < count && !table->base.may_miss)
+        return FAIL(err, ERR_COPY, "%zu rows that the source changed were not in the lake",
+                    count - BUF_COUNT(out, DeletedRow));
     return true;
 }
 
