@@ -6,6 +6,7 @@ import pytest
 from lib import foreign
 from lib.iceberg_check import check_table
 from lib.oracle import Truth, differences, freeze
+from lib.postgres import Database
 from lib.readers import READERS
 from lib.storage import Storage
 from lib.workload import Workload
@@ -192,15 +193,16 @@ def test_differences_are_told_by_key_column_and_value(database):
     assert differences(truth, ["id"], [(1,)]) != []
 
 
-def test_workload_is_the_same_for_the_same_seed(database):
+def test_workload_is_the_same_for_the_same_seed(postgres):
     seen = []
     for _ in range(2):
-        database.execute("drop schema public cascade", "create schema public")
+        database = Database(postgres, "same_seed")
         with database.connect() as conn:
-            workload = Workload(conn, 7)
+            workload = Workload(conn, 7, alters=0.05)
             workload.fill(10)
             for _ in range(60):
                 workload.transaction()
             seen.append([sorted(map(freeze, Truth(conn, name).rows)) for name in workload.names])
+    postgres.drop_database("same_seed")
     assert seen[0] == seen[1]
     assert sum(map(len, seen[0])) > 100

@@ -60,5 +60,5 @@ def test_reader_agrees_with_the_source(reader, lived):
             zoned = [c.name for c in truth.columns if "timestamptz" in str(c.kind)]
             truth, options = truth.without(zoned), {"without": zoned}
         complaints += [f"{name}: {line}" for line
-                       in differences(truth, *reader(lake.table(name), **options))]
+                       in differences(truth, *reader(lake.tables()[name], **options))]
     assert not complaints, "\n".join(complaints)

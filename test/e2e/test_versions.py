@@ -34,7 +34,7 @@ def test_rows_and_shapes(server, tmp_path):
     walberg = Walberg(database, Storage(tmp_path / "lake"), tmp_path, commit__interval="200ms")
     lake = Lake(walberg.storage)
     with database.connect() as conn:
-        workload = Workload(conn, SEED, alters=True)
+        workload = Workload(conn, SEED, alters=0.01)
         workload.fill(50)
         walberg.start()
         for turn in range(2 * TRANSACTIONS):

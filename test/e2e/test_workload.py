@@ -14,8 +14,6 @@ from lib.oracle import compare, is_equal
 from lib.walberg import Walberg
 from lib.workload import Load, Workload
 
-# One of the tables is partitioned in the lake, by its key and by a column that changes.
-PARTITIONED = {"tables__public__w_text__partition": "['bucket[3](code)', 'day(c2)']"}
 SECONDS = 120 if FULL else 20
 KILLS = 20 if FULL else 5
 
@@ -25,10 +23,10 @@ KILLS = 20 if FULL else 5
 def test_every_table_is_equal_after_kills(round_, alters, database, storage, tmp_path):
     seed = SEED + round_
     dice = random.Random(seed)
-    walberg = Walberg(database, storage, tmp_path, **PARTITIONED,
-                      memory="64MB", commit__interval=dice.choice(["100ms", "300ms", "1s"]))
     with database.connect() as conn:
-        workload = Workload(conn, seed, alters)
+        workload = Workload(conn, seed, 0.01 if alters else 0)
+        walberg = Walberg(database, storage, tmp_path, **workload.settings,
+                          memory="64MB", commit__interval=dice.choice(["100ms", "300ms", "1s"]))
         workload.fill(200)
         load = Load(workload, rate=100)
         walberg.start()
@@ -47,21 +45,3 @@ def test_every_table_is_equal_after_kills(round_, alters, database, storage, tmp
                  lambda: is_equal(database, Lake(storage), workload.names), 60, pause=2)
     compare(database, Lake(storage), workload.names)
     assert walberg.stop() == 0
-
-
-@pytest.mark.parametrize("alters", [False, True], ids=["rows", "rows and shapes"])
-def test_workload_without_kills_and_in_large_epochs(alters, database, tmp_path):
-    """The same through run --once: one epoch takes all that has piled up, and folds it."""
-    from lib.storage import Storage
-    storage = Storage(tmp_path / "lake")
-    walberg = Walberg(database, storage, tmp_path, **PARTITIONED)
-    with database.connect() as conn:
-        workload = Workload(conn, SEED, alters)
-        workload.fill(20)
-        walberg.once()
-        for _ in range(3):
-            for _ in range(300):
-                workload.transaction()
-            walberg.once()
-            compare(database, Lake(storage), workload.names, readers=["duckdb"])
-    compare(database, Lake(storage), workload.names)

@@ -22,6 +22,7 @@ SETTINGS = {
     "wal_level": "logical",
     "max_wal_senders": "10",
     "max_replication_slots": "10",
+    "max_prepared_transactions": "20",
     "fsync": "off",
     "shared_buffers": "64MB",
     "wal_sender_timeout": "60s",
