@@ -63,8 +63,7 @@ ack_idle(Pipeline *pl, bool now, Error *err)
         return true;
     pl->idle_due = false;
     pl->committed = idle;
-    if (idle > pl->state.committed)
-        pl->state.committed = idle;
+    writer_show(pl, idle);
     TRY(ack_advance(pl, idle, err));
     child_tell(pl);
     return true;

@@ -203,6 +203,10 @@ bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
  * in the next one. */
 bool writer_wants_back(const Pipeline *pl);
 TableState writer_take_back(Pipeline *pl, PipeTable *table);
+/* Queries may see everything up to here, unless a table is ahead: after a crash amid an epoch the
+ * next process cuts its epochs elsewhere, and there is no snapshot of that table which goes with
+ * theirs. They see the moment from before the crash until the stream has come to where it is. */
+void writer_show(Pipeline *pl, Position position);
 /* Take a table to a shape; when the lake's rows cannot take it, the table waits for a new copy. */
 bool writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape,
                    Error *err) WARN_UNUSED;

@@ -261,6 +261,17 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
     return true;
 }
 
+void
+writer_show(Pipeline *pl, Position position)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (atomic_load(&pl->tables[i]->state) == TABLE_STREAMING &&
+            pl->tables[i]->sink_table->position > position)
+            return;
+    if (position > pl->state.committed)
+        pl->state.committed = position;
+}
+
 /* Every table is asked: earlier pieces of the epoch may have gone to others than this one's. A
  * table without anything written does nothing. */
 static bool
@@ -277,8 +288,7 @@ commit_epoch(Pipeline *pl, const Epoch *epoch, Error *err)
     if (epoch->position > pl->committed)
         pl->committed = epoch->position;
     pl->last_commit_time_us = epoch->commit_time_us;
-    if (epoch->position > pl->state.committed)
-        pl->state.committed = epoch->position;
+    writer_show(pl, epoch->position);
     TRY(FAULT("writer.committed", err));
     if (ack_limit(pl) <= pl->state.acknowledged)
         TRY(pipeline_write_state(pl, err));

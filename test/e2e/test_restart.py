@@ -313,3 +313,29 @@ def test_table_dropped_and_made_again_is_not_mixed(database, walberg, lake):
     status = walberg.call("status", "--json", *walberg.positional())
     assert "public.t" in done.stderr
     assert status.returncode == 1 and '"parked"' in status.stdout
+
+
+def test_queries_show_one_moment_when_a_table_is_ahead(database, walberg):
+    """The process dies between two tables of an epoch, and the next one cuts its epochs elsewhere:
+    no snapshot of the table that is ahead belongs to them, until they have come to where it is."""
+    database.execute("create table a (id int primary key, v int)", "insert into a values (1, 0)",
+                     "create table b (id int primary key, v int)", "insert into b values (1, 0)")
+    walberg.once()
+    for number in range(1, 5):
+        database.execute(f"begin; update a set v = {number}; update b set v = -{number}; commit")
+
+    def seen():
+        done = walberg.call("sql", "--format", "csv", walberg.storage.uri,
+                            "select (select v from a) + (select v from b)", check=True)
+        return done.stdout.split()[-1]
+
+    walberg.extra_environment = {"WALBERG_FAULT": "crash:2:writer.commit_table"}
+    assert walberg.call("run", "--once", *walberg.positional()).returncode == 137
+    assert seen() == "0"
+    walberg.extra_environment = {"WALBERG_FAULT": "crash:3:writer.committed"}
+    assert walberg.call("run", "--once", *walberg.positional(),
+                        commit__rows="1").returncode == 137
+    walberg.extra_environment = {}
+    assert seen() == "0"
+    walberg.once()
+    assert seen() == "0"

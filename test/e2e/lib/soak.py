@@ -1,5 +1,5 @@
-"""soak - the command behind tools/soak: a random workload on many tables, random faults (lib/faults)
-while it runs, and every table equal by value now and then and at the end.
+"""soak - the command behind tools/soak: a random workload on many tables, random faults
+(lib/faults) while it runs, and every table equal by value now and then and at the end.
 
 Beside the tables of lib/workload there is a bank: two tables between which every transaction moves
 money, so that their sum is the same in any epoch. One statement on the query port asks for it all
@@ -172,7 +172,8 @@ class Soak:
     def bank_transaction(self, conn):
         """Money goes from one table to the other; now and then a whole account does."""
         dice = random.Random()
-        one, other, amount = dice.randint(1, ACCOUNTS), dice.randint(1, ACCOUNTS), dice.randint(1, 9)
+        one, other = dice.randint(1, ACCOUNTS), dice.randint(1, ACCOUNTS)
+        amount = dice.randint(1, 9)
         with conn.transaction():
             if dice.random() < 0.1:               # an account goes and comes with all it has
                 conn.execute("with gone as (delete from bank_a where id = %s returning balance)"
@@ -180,10 +181,9 @@ class Soak:
                              " from gone), 0) where id = %s", [one, other])
                 conn.execute("insert into bank_a values (%s, 0, repeat('x', 3000))", [one])
             else:
-                conn.execute("update bank_a set balance = balance - %s where id = %s",
-                             [amount, one])
-                conn.execute("update bank_b set balance = balance + %s where id = %s",
-                             [amount, other])
+                conn.execute("with paid as (update bank_a set balance = balance - %s where id = %s"
+                             " returning 1) update bank_b set balance = balance + %s where id = %s"
+                             " and exists (select from paid)", [amount, one, amount, other])
         self.count(None)
 
     def finish_prepared(self):
