@@ -14,7 +14,6 @@ import time
 import psycopg
 
 from lib.env import free_port, kill
-from lib.shapes import qualified
 
 
 class Proxy:
@@ -226,8 +225,7 @@ def large_transaction(soak):
 
 
 def resync(soak):
-    table = soak.dice.choice(soak.workload.names)
-    name = qualified(table) if not table[1].isalnum() or table[0] != "public" else table[1]
+    name = ".".join(soak.dice.choice(soak.workload.names))
 
     def work():
         done = soak.walberg.call("resync", *soak.walberg.positional(), name, timeout=300)

@@ -138,15 +138,15 @@ def exists(conn, name):
 def reason(stderr):
     """The last complaint without what is different in each run."""
     lines = [line for line in stderr.splitlines() if "hint: " not in line and line.strip()]
-    bad = [line for line in lines if re.search(r"level=(error|warn)|^walberg:", line)] or lines
+    bad = [line for line in lines if re.search(r" (error|warn) |^walberg:", line)] or lines
     return re.sub(r"[0-9A-Fa-f]*[0-9]+[0-9A-Fa-f/.]*|\"[^\"]*\"|public\.\S+", "#",
                   " ".join(bad[-1:]))[-120:]
 
 
 def difference(complaints):
     for word in ("cannot read it", "not in the lake, which has", "not in the lake's schema",
-                 ": lake ", "columns [", "twice in the lake", "not in the lake", "not in the source",
-                 "too few", "too many", "source "):
+                 ": lake ", "columns [", "twice in the lake", "not in the lake",
+                 "not in the source", "too few", "too many", "source "):
         if word in complaints:
             return f"differs: {word}"
     return "differs: metadata"

@@ -71,18 +71,23 @@ def literal(text, sql=None):
     return f"{value}::{sql}" if sql else value
 
 
+def record(text):
+    """Of the type pair, however many members it has got."""
+    return f"jsonb_populate_record(null::pair, '{text}')"
+
+
 def value_of(case, dice):
     """SQL of a random value of this type."""
     if case.sql == "colour":
         return f"(enum_range(null::colour))[{dice.randint(1, 4)}]"
     if case.sql == "pair":
-        return dice.choice(("null", "jsonb_populate_record(null::pair, '{}')", "jsonb_populate_record(null::pair,"
-                            f" '{{\"x\": {dice.randint(-9, 9)}, \"y\": \"a,\\\"b\\\\\\\\\"}}')"))
+        full = '{"x": %d, "y": "a,\\"b\\\\"}' % dice.randint(-9, 9)
+        return dice.choice(("null", record("{}"), record(full)))
     if case.sql == "colour[]" and dice.random() < 0.7:
         return "enum_range(null::colour)"
     if case.sql == "pair[]" and dice.random() < 0.7:
-        return ("array[null, jsonb_populate_record(null::pair,"
-                f" '{{\"x\": {dice.randint(-9, 9)}}}')]")
+        one = record('{"x": %d}' % dice.randint(-9, 9))
+        return f"array[null, {one}]"
     if case.rejects and dice.random() < 0.03:
         return literal(dice.choice(case.rejects))
     return literal(case.value(dice))
@@ -273,8 +278,9 @@ class Shapes:
                  if sql in fits])
 
     def partition_lake(self, table):
-        flat = [column.name for column in table.columns if column.name.isalnum()
-                and not column.extra and column.case.sql in ("integer", "bigint", "text", "uuid", "date")]
+        flat = [column.name for column in table.columns
+                if column.name.isalnum() and not column.extra
+                and column.case.sql in ("integer", "bigint", "text", "uuid", "date")]
         if not flat:
             return
         name = self.dice.choice(flat)

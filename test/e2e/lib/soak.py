@@ -286,7 +286,9 @@ class Soak:
         def settled():
             self.keep_alive()
             status = self.walberg.status()
-            bad = {t["name"]: t["error"] for t in status["tables"] if t["state"] == "parked"}
+            # without a reason it is about to be copied again
+            bad = {t["name"]: t["error"] for t in status["tables"]
+                   if t["state"] == "parked" and t["error"]}
             if bad:
                 self.found("parked", tables=bad)
                 self.walberg.call("resync", *self.walberg.positional(), *bad, timeout=120)
