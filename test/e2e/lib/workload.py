@@ -283,7 +283,7 @@ class Workload:
         changes = [self.add_column, self.add_column, self.drop_column, self.rename_column,
                    self.change_type, self.storage]
         if not table.partition:
-            changes += [self.change_identity, self.rewrite]
+            changes += [self.change_identity, self.rewrite, self.new_key, self.widen_key]
         return self.random.choice(changes)(table)
 
     def altered(self, table, words, *columns):
@@ -363,6 +363,26 @@ class Workload:
         table.identity = self.random.choice(("primary", "full and primary"))
         return self.altered(table, "replica identity "
                             + ("full" if "full" in table.identity else "default"))
+
+    def new_key(self, table):
+        """The same columns in another order, under a constraint that is made anew."""
+        if "primary" not in table.identity:
+            return []
+        keys = ", ".join(map(quoted, self.random.sample(table.key, len(table.key))))
+        keys = keys.replace("'", "''").replace("%", "%%")
+        return [Statement("do $do$ begin execute (select format('alter table %s drop constraint"
+                          f" %I, add primary key ({keys})',"
+                          " conrelid::regclass, conname) from pg_constraint where contype = 'p'"
+                          f" and conrelid = {literal(table.sql)}::regclass); end $do$",
+                          (table.name,))]
+
+    def widen_key(self, table):
+        small = [table.column(name) for name in table.key
+                 if table.column(name).case.sql == "integer"]
+        if not small:
+            return []
+        self.replace(table, small[0], dataclasses.replace(small[0], case=self.cases["bigint"]))
+        return self.altered(table, f"alter column {quoted(small[0].name)} type bigint")
 
     def rewrite(self, table):
         """All rows anew: the same ones, or others of which the stream says nothing."""
