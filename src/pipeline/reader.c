@@ -453,16 +453,23 @@ on_message(Reader *reader, const Message *message, Error *err)
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* Nothing of ours between the lake and what the server has read: that may be confirmed. */
-static void
-note_idle(Reader *reader)
+/* What the server has read, if there is nothing of ours between it and the lake. */
+static Position
+idle_position(Reader *reader)
 {
-    Position idle = reader->keepalive > reader->position ? reader->keepalive : reader->position;
     bool pending = reader->in_transaction || reader->filling == NULL || epoch_has_begun(reader) ||
                    atomic_load(&reader->in_flight) > 0;
 
+    if (pending)
+        return POSITION_NONE;
+    return reader->keepalive > reader->position ? reader->keepalive : reader->position;
+}
+
+static void
+note_idle(Reader *reader)
+{
     atomic_store(&reader->server, stream_received(reader->stream));
-    atomic_store(&reader->idle, pending ? POSITION_NONE : idle);
+    atomic_store(&reader->idle, idle_position(reader));
 }
 
 static bool
@@ -623,9 +630,13 @@ reader_set_flushed(Reader *reader, Position position)
     atomic_store(&reader->flushed, position);
 }
 
+/* After the end nothing of it changes, but the thread may not have noted yet that the last epoch
+ * is written: who asked only the note would miss what came after that epoch. */
 Position
 reader_idle_position(Reader *reader)
 {
+    if (reader_ended(reader) && reader->error.kind == ERR_NONE)
+        return idle_position(reader);
     return atomic_load(&reader->idle);
 }
 

@@ -155,6 +155,16 @@ def test_rows_between_changes_of_one_transaction(pipeline, database, lake):
     equal(database, lake)
 
 
+def test_change_after_the_last_row(database, walberg, lake):
+    """The catalog tells of it; what comes after the last row is a transaction of nothing."""
+    database.execute(TABLE, ROWS)
+    walberg.once()
+    database.execute("begin; update t set b = 'x'; alter table t rename column b to c; commit",
+                     "begin; savepoint s; update t set c = 'y'; rollback to s; commit")
+    walberg.once()
+    equal(database, lake, seconds=0)
+
+
 def test_many_changes_while_down(database, walberg, lake):
     """Each with rows: on its way the stream meets every shape, the catalog only has the last."""
     database.execute(TABLE, ROWS)

@@ -34,6 +34,7 @@ BALANCE = 1000
 OWN = [("public", name) for name in ("bank_a", "bank_b", "long", "bulk")]
 RESIDENT_MAX = 1 << 30                            # far beyond memory=64MB and the libraries
 DESCRIPTORS_MAX = 500
+SETTLE_SECONDS = 300                              # a busy machine; the load stands still meanwhile
 ENDS = {0, 3, -signal.SIGKILL}                    # exit codes that faults explain
 
 
@@ -293,8 +294,8 @@ class Soak:
                 self.found("parked", tables=bad)
                 self.walberg.call("resync", *self.walberg.positional(), *bad, timeout=120)
             return status["state"] == "streaming" and not bad
-        wait_for("streaming", settled, 120, pause=0.5)
-        self.walberg.wait_caught_up(120)
+        wait_for("streaming", settled, SETTLE_SECONDS, pause=0.5)
+        self.walberg.wait_caught_up(SETTLE_SECONDS)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if is_equal(self.database, self.lake, self.names):
