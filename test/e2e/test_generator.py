@@ -55,7 +55,7 @@ def test_a_fault_is_found_and_made_small(postgres, tmp_path):
     with pytest.raises(Failure) as failure:
         replay.run(script)
     assert failure.value.kind == "differs: not in the source"
-    small = Smaller(replay, script, failure.value.kind, 120).run()
+    small = Smaller(replay, script, failure.value, 120).run()
     assert [step for step in small.steps if isinstance(step, Transaction)] == [
         Transaction([made]), Transaction([lost])]
     assert small.text().count("run --once") == 2

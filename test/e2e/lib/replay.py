@@ -158,10 +158,11 @@ def difference(complaints):
 class Smaller:
     """Leaves out tables, then transactions, then statements, then columns, while it still fails."""
 
-    def __init__(self, replay, script, kind, seconds):
+    def __init__(self, replay, script, failure, seconds):
         self.replay = replay
         self.script = script
-        self.kind = kind
+        self.kind = failure.kind
+        self.says = str(failure)
         self.end = time.monotonic() + seconds
 
     def fails(self, script):
@@ -202,8 +203,8 @@ class Smaller:
 
     def drop_tables(self):
         """All but one at best, else one after the other."""
-        names = self.script.tables[:]
-        for name in names:
+        names = sorted(self.script.tables, key=lambda name: str(name) not in self.says)
+        for name in names:                        # those that the complaint names come first
             if self.accept(self.only({name})):
                 return
         for name in names:
@@ -276,7 +277,7 @@ def check_seed(server, folder, seed, seconds=240, **size):
         return replay.done, replay.failed
     except Failure as failure:
         first = failure
-    small = Smaller(replay, script, first.kind, seconds).run()
+    small = Smaller(replay, script, first, seconds).run()
     try:
         replay.run(small)
         last = first

@@ -259,7 +259,8 @@ class Shapes:
             table.few = True
             table.columns = table.columns[:2]
             table.big = any(column.name == "big" for column in table.columns)
-        if dice.random() < 0.15:
+        # since 18 Postgres refuses updates where the identity has a column that is not published
+        if dice.random() < 0.15 and not (self.major >= 18 and "full" in table.identity):
             table.columns.append(Column(names.pop(), self.by_sql["integer"],
                                         " generated always as (7 * 6) stored"))
         kinds = self.partitions_of(table)

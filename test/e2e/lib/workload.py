@@ -152,7 +152,7 @@ class Workload:
         conn.prepare_threshold = None             # a prepared statement keeps the old types
         conn.execute("set lock_timeout = '2s'")
         cases, icu = server_types(conn)
-        shapes = Shapes(self.random, cases, icu)
+        shapes = Shapes(self.random, cases, icu, conn.info.server_version // 10000)
         self.cases = shapes.by_sql
         self.tables = [shapes.table() for _ in range(count)] + [shapes.wide()]
         self.rows = {table.name: [] for table in self.tables}   # some that the copy brings
@@ -358,7 +358,8 @@ class Workload:
             f"alter type pair add attribute z{self.types_changed} int")))])
 
     def change_identity(self, table):
-        if "primary" not in table.identity:
+        if "primary" not in table.identity or any(
+                "generated" in column.extra for column in table.columns):
             return []
         table.identity = self.random.choice(("primary", "full and primary"))
         return self.altered(table, "replica identity "
