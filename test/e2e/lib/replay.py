@@ -6,7 +6,6 @@ fails with the same kind.
 """
 import dataclasses
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import time
 
 import psycopg
 
+from lib.env import FORMAT_VERSION
 from lib.lake import Lake
 from lib.oracle import compare
 from lib.postgres import Database
@@ -21,8 +21,8 @@ from lib.storage import Storage
 from lib.walberg import Walberg
 from lib.workload import Transaction, Workload, server_types
 
-FORMAT = os.environ.get("WALBERG_TEST_FORMAT") or "2"
-SETTINGS = {"memory": "64MB", "sink.iceberg.format_version": FORMAT}
+SETTINGS = {"memory": "64MB"}
+VERSION = {} if FORMAT_VERSION == 2 else {"sink.iceberg.format_version": FORMAT_VERSION}
 
 
 class Failure(AssertionError):
@@ -50,14 +50,14 @@ class Script:
         for step in self.steps:
             if isinstance(step, Run):
                 sets = " ".join(f"--set {json.dumps(f'{k}={v}', ensure_ascii=False)}"
-                                for k, v in self.settings.items())
+                                for k, v in {**VERSION, **self.settings}.items())
                 lines.append(f"-- walberg run --once {sets} SOURCE WAREHOUSE")
             else:
                 lines.append(step.text())
         return "\n".join(lines)
 
 
-def script_of(server, seed, transactions=120, runs=3, count=8):
+def script_of(server, seed, transactions=80, runs=2, count=6):
     """The script of a seed, for this server's types."""
     database = Database(server, f"script_{seed}")
     try:
@@ -220,7 +220,8 @@ class Smaller:
                 step = Transaction(kept, step.end)
             steps.append(step)
         kept = {key: value for key, value in self.script.settings.items()
-                if any(key.startswith("tables." + ".".join(name) + ".") for name in names)}
+                if not key.startswith("tables.")
+                or any(key.startswith("tables." + ".".join(name) + ".") for name in names)}
         return dataclasses.replace(self.script, steps=steps, settings=kept,
                                    tables=[n for n in self.script.tables if n in names])
 
