@@ -17,7 +17,7 @@ from lib.readers import READERS, canonical_float, sort_map
 
 # What every session that reads the truth has; roles and databases may say otherwise.
 SESSION = """set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 3;
-             set timezone = 'UTC'; set lc_monetary = 'C'; set bytea_output = 'hex'"""
+             set timezone = 'UTC'; set lc_monetary = 'C'; set bytea_output = 'hex'; set jit = off"""
 
 COLUMNS = """
 select a.attname, a.atttypid::int8, a.atttypmod, a.attndims, a.attnotnull
