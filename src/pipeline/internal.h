@@ -7,7 +7,7 @@
  *   leaves.c     partitions that come and go
  *   words.c      labels and attributes that are called otherwise
  *   gaps.c       what the publication hides, and tables that are gone
- *   copier.c     the initial copy
+ *   copier.c     the initial copy; with copier.h, copier_work.c
  *   resume.c     one that goes on where it was interrupted
  *   reader.c     the stream's thread
  *   writer.c     an epoch into the lake

@@ -58,6 +58,8 @@ obstacle(const Pipeline *pl, const PipeTable *table, const StateTable *known,
         return "it was rewritten meanwhile";
     if (copy->columns_mark != now->columns_mark)
         return "its columns changed meanwhile";
+    if (words_changed(known->words, now) != NULL)
+        return "what its rows say changed meanwhile";
     if (publication->version == NULL || strcmp(copy->publication, publication->version) != 0 ||
         !gap_in_table(now, publication, &known->published, &err))
         return "it was published otherwise meanwhile";

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Column numbers of the query below. */
@@ -124,16 +125,22 @@ source_timeline_find(Str history, int now, int which, Timeline *out_timeline, Er
         const char *newline = memchr(history.ptr, '\n', history.len);
         size_t length = newline == NULL ? history.len : (size_t) (newline - history.ptr);
         char line[64];
-        char position[32];
-        int id;
+        char *at;
 
         snprintf(line, sizeof line, "%.*s", (int) (length < sizeof line ? length : sizeof line - 1),
                  history.ptr);
         length += newline != NULL;
         history = (Str){.ptr = history.ptr + length, .len = history.len - length};
-        if (sscanf(line, "%9d %31s", &id, position) != 2)
+
+        long id = strtol(line, &at, 10);
+
+        if (at == line)
             continue;
-        TRY(position_parse(str_of(position), &timeline.end, err));
+        at += strspn(at, " \t");
+
+        Str position = {.ptr = at, .len = strcspn(at, " \t\r\n")};
+
+        TRY(position_parse(position, &timeline.end, err));
         if (id == which) {
             *out_timeline = timeline;
             return true;

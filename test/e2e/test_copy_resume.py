@@ -335,10 +335,11 @@ def test_workload_while_copies_are_interrupted(alters, database, walberg, lake):
         load = Load(workload, rate=40)
         load.start()
         for _ in range(4):
-            nth = dice.randrange(2, 20)
+            nth, seen = dice.randrange(2, 12), len(walberg.log())
             walberg.extra_environment["WALBERG_FAULT"] = f"crash:{nth}:copy.record"
             walberg.start(copy__workers=2)
-            time.sleep(dice.uniform(1, 2))
+            wait_for("its end, or that of the copy", lambda at=seen: not walberg.alive()
+                     or "streaming slot" in walberg.log()[at:])
             walberg.kill()
         del walberg.extra_environment["WALBERG_FAULT"]
         for _ in range(4):

@@ -4,6 +4,8 @@ The file is written by `run`; here it is laid down by hand, in the form that the
 that each state can be looked at."""
 import fcntl
 import json
+import re
+import time
 
 import pytest
 
@@ -57,7 +59,8 @@ def test_live_json_is_the_document(walberg, running):
     assert list(json.loads(done.stdout)) == list(DOCUMENT)
 
 
-def test_live_text(walberg, running):
+def test_live_text(walberg, state, running):
+    state({**DOCUMENT, "updated_us": int(time.time() * 1e6)})
     done = status(walberg)
     assert done.returncode == 0
     assert done.stdout == (
@@ -67,6 +70,12 @@ def test_live_text(walberg, running):
         "public.orders  streaming  0/16B3700  1000    100%        0  2026-11-30T10:00:00Z\n"
         "public.größe   copying                  0     50%        2\n"
     )
+
+
+def test_live_and_old_is_said(walberg, state, running):
+    """The process is there and hangs."""
+    state({**DOCUMENT, "updated_us": int((time.time() - 75) * 1e6)})
+    assert re.search(r"^this is from 7\d s ago: the process lives", status(walberg).stdout, re.M)
 
 
 def test_asking_does_not_take_the_lock_away(walberg, state):
