@@ -381,11 +381,11 @@ park_gaps(Pipeline *pl)
     }
 }
 
-/* One that is not published any more, or cannot be, is taken in to say so. */
+/* One that is not published any more, or cannot be by us, is taken in to say so. */
 static bool
 is_wanted(const Pipeline *pl, const SourceTable *source)
 {
-    return source->published || source->problem != NULL ||
+    return source->published || (source->problem != NULL && pl->publication_is_ours) ||
            state_find_oid(&pl->state, source->relid) != NULL;
 }
 

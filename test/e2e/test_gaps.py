@@ -303,28 +303,6 @@ def test_a_table_dropped_while_running(database, walberg, lake):
     mended_by_a_copy(walberg, lake)
 
 
-def test_what_is_done_to_one_partition_is_not_sent(database, walberg, lake):
-    """Measured, not wished: pgoutput leaves it out under publish_via_partition_root, so check warns
-    of it beforehand. TRUNCATE of the root arrives."""
-    database.execute("create table p (id int primary key) partition by range (id)",
-                     "create table p_1 partition of p for values from (0) to (10)",
-                     "create table p_2 partition of p for values from (10) to (20)",
-                     "insert into p select generate_series(0, 19)")
-    walberg.once()
-    database.execute("create table p_3 (id int primary key)", "insert into p_3 values (20)")
-    for statement in ("truncate p_1", "alter table p detach partition p_2",
-                      "alter table p attach partition p_3 for values from (20) to (30)"):
-        database.execute(statement)
-        walberg.once()
-        assert [row["id"] for row in read(lake.table("p"))] == [*range(20)], statement
-    items = json.loads(walberg.call("check", "--json", *walberg.positional()).stdout)
-    assert any(item["result"] == "warn" and "TRUNCATE" in item["message"]
-               for item in items if item["item"] == "table public.p"), items
-    database.execute("truncate p")
-    walberg.once()
-    assert compare(database, lake, ["p"]) == 0
-
-
 # --- the lake ------------------------------------------------------------------------------------
 
 
