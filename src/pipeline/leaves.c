@@ -34,7 +34,7 @@ sorted_leaves(Arena *arena, const SourceTable *source, int *out_count)
     for (int i = 0; i < source->leaf_count; i++)
         if (source->leaves[i].kind == 'r')
             leaves[count++] = &source->leaves[i];
-    qsort((void *) leaves, (size_t) count, sizeof *leaves, compare_leaves);
+    qsort((void *) leaves, (size_t) count, sizeof(void *), compare_leaves);
     *out_count = count;
     return leaves;
 }

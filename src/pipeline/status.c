@@ -59,6 +59,15 @@ put_error(JsonWriter *json, const char *error)
     jw_str(json, error == NULL ? STR_NULL : str_of(error));
 }
 
+/* The reader gave it up and the main thread has not said yet what becomes of it. */
+static TableState
+state_of(const PipeTable *table)
+{
+    TableState state = atomic_load(&table->state);
+
+    return state == TABLE_PARKED && table->error == NULL ? TABLE_STREAMING : state;
+}
+
 static void
 put_table(JsonWriter *json, const PipeTable *table)
 {
@@ -75,7 +84,7 @@ put_table(JsonWriter *json, const PipeTable *table)
     jw_key(json, "state");
     jw_cstr(json, table->dropped                ? dropped_state
                   : pipe_table_is_hidden(table) ? table_state_name(TABLE_COPYING)
-                                                : table_state_name(atomic_load(&table->state)));
+                                                : table_state_name(state_of(table)));
     jw_key(json, "position");
     if (complete)
         jw_cstr(json, POSITION_TEXT(sink->position));
