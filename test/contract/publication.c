@@ -98,8 +98,8 @@ what_is_published_is_what_the_view_says(void **state)
         "FOR TABLE ONLY seen.a, seen.root",
         "WITH (publish_via_partition_root = true)",
         /* since 15 */
-        "FOR TABLE seen.a (id) WHERE (id > 1), seen.root WHERE (id < 9)"
-        " WITH (publish_via_partition_root = true)",
+        ("FOR TABLE seen.a (id) WHERE (id > 1), seen.root WHERE (id < 9)"
+         " WITH (publish_via_partition_root = true)"),
         "FOR TABLES IN SCHEMA seen WITH (publish_via_partition_root = true)",
         "FOR TABLES IN SCHEMA seen",
         "FOR TABLES IN SCHEMA side, TABLE seen.a, side.c WHERE (id > 1)",
