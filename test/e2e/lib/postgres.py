@@ -158,7 +158,14 @@ class Postgres:
             conn.execute(f'create database "{name}"')
         return self.uri(name)
 
+    def end_prepared(self, name):
+        """A prepared transaction outlives its connection, and holds up every slot of the server."""
+        gids = self.rows("postgres", "select gid from pg_prepared_xacts where database = %s", [name])
+        if gids:
+            self.execute(name, *(f"rollback prepared '{gid}'" for (gid,) in gids))
+
     def drop_database(self, name):
+        self.end_prepared(name)
         with self.connect() as conn:
             conn.execute("select pg_terminate_backend(pid) from pg_stat_activity"
                          " where datname = %s and pid <> pg_backend_pid()", [name])

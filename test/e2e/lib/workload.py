@@ -513,3 +513,5 @@ class Load(threading.Thread):
         self.join(30)
         if self.error:
             raise self.error
+        while self.workload.queue:                # a prepared transaction holds up every new slot
+            self.workload.transaction()
