@@ -26,6 +26,13 @@ typedef struct NumericWidth {
     int64_t scale;    /* digits behind it, trailing zeros aside */
 } NumericWidth;
 
+/* Those that are asked about. */
+typedef struct NumericColumns {
+    int count;
+    int *items; /* indexes */
+    int64_t pages;
+} NumericColumns;
+
 static bool
 is_open_numeric(const SourceTable *table, const TableRule *rule, int column)
 {
@@ -39,28 +46,43 @@ is_open_numeric(const SourceTable *table, const TableRule *rule, int column)
     return true;
 }
 
+/* Pages as they are: those of pg_class are 0 until somebody has counted them. */
+static bool
+count_pages(NumericCheck *check, const SourceTable *table, int64_t *out_pages, Error *err)
+{
+    PgResult result;
+    const char *sql =
+        arena_printf(check->arena,
+                     "SELECT (pg_relation_size(%u) + coalesce((SELECT sum(pg_relation_size(relid))"
+                     " FROM pg_partition_tree(%u)), 0))::int8 / current_setting('block_size')::int",
+                     table->relid, table->relid);
+
+    TRY(pg_exec(check->conn, check->arena, sql, &result, err));
+    *out_pages = pg_value_int(&result, 0, 0);
+    return true;
+}
+
 /* The values of a table without its children: those are tables of their own. */
 static void
-put_from(Buf *sql, Arena *arena, const SourceTable *table)
+put_from(Buf *sql, Arena *arena, const SourceTable *table, int64_t pages)
 {
     buf_printf(sql, " FROM %s%s", table->kind == 'p' ? "" : "ONLY ",
                source_relation_sql(arena, table->schema_name, table->table_name));
-    if (table->pages > PAGES_WHOLE_MAX)
-        buf_printf(sql, " TABLESAMPLE SYSTEM (%.6f)",
-                   100.0 * PAGES_WHOLE_MAX / (double) table->pages);
+    if (pages > PAGES_WHOLE_MAX)
+        buf_printf(sql, " TABLESAMPLE SYSTEM (%.6f)", 100.0 * PAGES_WHOLE_MAX / (double) pages);
 }
 
 static bool
-measure(NumericCheck *check, const SourceTable *table, const int *columns, int count,
+measure(NumericCheck *check, const SourceTable *table, const NumericColumns *columns,
         NumericWidth *out_widths, Error *err)
 {
     AUTO_BUF Buf sql = {0};
     PgResult result;
 
     buf_cstr(&sql, "SELECT ");
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < columns->count; i++) {
         const char *name =
-            pg_quote_identifier(check->arena, table->schema->columns[columns[i]].field.name);
+            pg_quote_identifier(check->arena, table->schema->columns[columns->items[i]].field.name);
 
         buf_printf(&sql,
                    "%scount(%s), count(*) FILTER (WHERE %s IS NOT NULL AND min_scale(%s) IS NULL),"
@@ -68,9 +90,9 @@ measure(NumericCheck *check, const SourceTable *table, const int *columns, int c
                    " min_scale(%s) IS NOT NULL), 0), coalesce(max(min_scale(%s)), 0)",
                    i == 0 ? "" : ", ", name, name, name, name, name, name, name);
     }
-    put_from(&sql, check->arena, table);
+    put_from(&sql, check->arena, table, columns->pages);
     TRY(pg_exec(check->conn, check->arena, buf_text(&sql), &result, err));
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < columns->count; i++)
         out_widths[i] = (NumericWidth){
             .values = pg_value_int(&result, 0, 4 * i),
             .specials = pg_value_int(&result, 0, 4 * i + 1),
@@ -97,12 +119,13 @@ cast_hint(Arena *arena, const char *table, Str column, const NumericWidth *width
 }
 
 static void
-propose(NumericCheck *check, const SourceTable *table, int column, const NumericWidth *width)
+propose(NumericCheck *check, const SourceTable *table, int column, const NumericWidth *width,
+        bool sampled)
 {
     Arena *arena = check->arena;
     Str name = table->schema->columns[column].field.name;
     const char *item = arena_printf(arena, "table %s", table->qualified);
-    const char *looked_at = table->pages > PAGES_WHOLE_MAX ? "values of a sample" : "values";
+    const char *looked_at = sampled ? "values of a sample" : "values";
     int64_t digits = width->whole + width->scale;
 
     if (width->values == width->specials)
@@ -125,23 +148,27 @@ propose(NumericCheck *check, const SourceTable *table, int column, const Numeric
 void
 check_numerics(NumericCheck *check, const SourceTable *table, const TableRule *rule)
 {
-    int *columns = ARENA_ARRAY(check->arena, int, (size_t) table->schema->column_count);
-    int count = 0;
+    NumericColumns columns = {
+        .items = ARENA_ARRAY(check->arena, int, (size_t) table->schema->column_count)};
     Error err = {0};
 
     for (int i = 0; i < table->schema->column_count; i++)
         if (is_open_numeric(table, rule, i))
-            columns[count++] = i;
-    if (count == 0)
+            columns.items[columns.count++] = i;
+    if (columns.count == 0)
         return;
 
-    NumericWidth *widths = ARENA_ARRAY(check->arena, NumericWidth, (size_t) count);
+    NumericWidth *widths = ARENA_ARRAY(check->arena, NumericWidth, (size_t) columns.count);
 
-    if (!measure(check, table, columns, count, widths, &err)) {
+    /* others have to wait neither for us nor for those who hold the table locked */
+    if (!pg_exec(check->conn, check->arena, "SET statement_timeout = '30s'", NULL, &err) ||
+        !count_pages(check, table, &columns.pages, &err) ||
+        !measure(check, table, &columns, widths, &err) ||
+        !pg_exec(check->conn, check->arena, "SET statement_timeout = 0", NULL, &err)) {
         report_message(check->report, arena_printf(check->arena, "table %s", table->qualified),
                        VERDICT_WARN, err.msg);
         return;
     }
-    for (int i = 0; i < count; i++)
-        propose(check, table, columns[i], &widths[i]);
+    for (int i = 0; i < columns.count; i++)
+        propose(check, table, columns.items[i], &widths[i], columns.pages > PAGES_WHOLE_MAX);
 }

@@ -57,24 +57,10 @@ put_quoted_decimal(Buf *out, const Column *column, size_t row)
     buf_byte(out, '"');
 }
 
-/* As few digits as read the same number again. */
+/* As few digits as read the same double again, of a float also, because the column may become one.
+ * Java takes no whole number for a real one (SingleValueParser), and -0 has no sign as such. */
 static bool
-put_float(Buf *out, float value)
-{
-    char text[32];
-    int digits = 6;
-
-    if (!isfinite(value))
-        return false;
-    do
-        snprintf(text, sizeof text, "%.*g", digits, (double) value);
-    while (strtof(text, NULL) != value && digits++ < 9);
-    buf_cstr(out, text);
-    return true;
-}
-
-static bool
-put_double(Buf *out, double value)
+put_real(Buf *out, double value)
 {
     char text[32];
     int digits = 15;
@@ -85,6 +71,8 @@ put_double(Buf *out, double value)
         snprintf(text, sizeof text, "%.*g", digits, value);
     while (strtod(text, NULL) != value && digits++ < 17);
     buf_cstr(out, text);
+    if (strpbrk(text, ".e") == NULL)
+        buf_cstr(out, ".0");
     return true;
 }
 
@@ -105,9 +93,9 @@ put_value(Buf *out, const Column *column, size_t row)
         buf_printf(out, "%" PRId64, BUF_AT(values, int64_t, row));
         return true;
     case TYPE_FLOAT32:
-        return put_float(out, BUF_AT(values, float, row));
+        return put_real(out, (double) BUF_AT(values, float, row));
     case TYPE_FLOAT64:
-        return put_double(out, BUF_AT(values, double, row));
+        return put_real(out, BUF_AT(values, double, row));
     case TYPE_DECIMAL:
         put_quoted_decimal(out, column, row);
         return true;

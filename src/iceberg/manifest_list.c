@@ -332,6 +332,8 @@ read_files(Arena *arena, OcfReader *reader, Buf *out, Error *err)
         }
         if (file.path.len == 0)
             return FAIL(err, ERR_INPUT, "no manifest_path");
+        if (file.deletes)
+            file.first_row_id = -1; /* means nothing there, whoever wrote it */
         BUF_PUSH(out, ManifestFile, file);
     }
 }

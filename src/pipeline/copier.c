@@ -235,6 +235,7 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
                  LOG_STR("to", POSITION_TEXT(position)));
         return true;
     }
+    table->ahead = POSITION_NONE; /* until queries are there they see its rows from before */
     log_info("copied", LOG_STR("table", table->schema->qualified),
              LOG_INT("rows", table->sink_table->rows),
              LOG_STR("position", POSITION_TEXT(position)));

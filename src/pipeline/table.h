@@ -37,8 +37,10 @@ typedef struct PipeTable {
     const TableSchema *due;    /* what the catalog said, if other; holds a reference */
     Position due_at;           /* the stream has to be here to know that it holds */
     bool copy_again;           /* its rows are to be replaced by a new copy */
-    bool begin_anew;           /* and nothing of one that was interrupted is of use */
-    Position copied_from;      /* oldest snapshot of a recorded copy: the slot stays here */
+    Position
+        ahead; /* the stream committed it up to here: queries see that of all tables or of none */
+    bool begin_anew;      /* and nothing of one that was interrupted is of use */
+    Position copied_from; /* oldest snapshot of a recorded copy: the slot stays here */
     _Atomic TableState state;
     Position hold;         /* parked before it could be attached: the slot stays here */
     bool gap;              /* changes of it are missing: only a new copy mends it */

@@ -160,6 +160,7 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
 
     if (copied) {
         TRY(is_continued(pl, table, source, err));
+        table->ahead = table->sink_table->position;
         atomic_store(&table->state, TABLE_STREAMING);
         resume_shown(pl, table);
     }

@@ -230,6 +230,7 @@ end_copy(Pipeline *pl, PipeTable *table, Position position)
 {
     resume_shown(pl, table);
     table->copy_again = false;
+    table->ahead = POSITION_NONE; /* its rows from before are shown until then */
     log_info("copied", LOG_STR("table", table->schema->qualified),
              LOG_INT("rows", table->sink_table->rows),
              LOG_STR("position", POSITION_TEXT(position)));
@@ -248,6 +249,8 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
             continue;
         return gave_up(pl, table, err);
     }
+    if (table->sink_table->position != before)
+        table->ahead = table->sink_table->position;
     if (hidden && !pipe_table_is_hidden(table))
         end_copy(pl, table, epoch->position);
     if (table->sink_table->source != NULL && table->sink_table->source != table->schema)
@@ -266,7 +269,7 @@ writer_show(Pipeline *pl, Position position)
 {
     for (size_t i = 0; i < pl->table_count; i++)
         if (atomic_load(&pl->tables[i]->state) == TABLE_STREAMING &&
-            pl->tables[i]->sink_table->position > position)
+            pl->tables[i]->ahead > position)
             return;
     if (position > pl->state.committed)
         pl->state.committed = position;

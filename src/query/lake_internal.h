@@ -32,6 +32,7 @@ struct LakeTable {
     bool changed;        /* what it shows is not what it should, until the next views are there */
     int64_t snapshot_id; /* that was wanted last; 0: none */
     const Snapshot *wanted; /* that it shall show; NULL: none */
+    bool lost;              /* there is none any more of the moment that is shown */
     uint64_t dead_set;      /* of the view; 0: none */
     uint64_t next_dead_set; /* of the one being made */
     char *next_reason;      /* likewise */

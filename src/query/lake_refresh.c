@@ -179,9 +179,12 @@ choose_snapshot(Refresh *refresh, LakeTable *table)
     Str name = property_get(&metadata->properties, "cdc.pipeline");
     const Pipeline *pipeline = name.ptr == NULL ? NULL : find_pipeline(refresh, name);
 
-    table->wanted = plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
-                                         pipeline == NULL ? POSITION_NONE : pipeline->committed);
-    if (!table->settled ||
+    bool was_lost = table->lost;
+
+    table->wanted =
+        plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
+                             pipeline == NULL ? POSITION_NONE : pipeline->committed, &table->lost);
+    if (!table->settled || table->lost != was_lost ||
         table->snapshot_id != (table->wanted == NULL ? 0 : table->wanted->snapshot_id))
         table->changed = true;
 }
@@ -256,6 +259,8 @@ flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
 
     if (pg_catalog_owns_schema(space))
         return "the name of its schema is taken";
+    if (table->lost)
+        return "its history does not reach back to the moment that is shown of the others";
     if (table->twin != NULL)
         return arena_printf(arena,
                             "table %s has its name but for the case of letters, which cannot "

@@ -453,14 +453,19 @@ position_of(const TableMetadata *metadata, const Snapshot *snapshot)
 }
 
 const Snapshot *
-plan_choose_snapshot(const TableMetadata *metadata, bool has_limit, uint64_t committed)
+plan_choose_snapshot(const TableMetadata *metadata, bool has_limit, uint64_t committed,
+                     bool *out_lost)
 {
     const Snapshot *snapshot = metadata_current_snapshot(metadata);
+    int64_t parent_id = 0;
 
+    *out_lost = false;
     for (size_t i = 0; snapshot != NULL && i <= metadata->snapshot_count; i++) {
         if (!has_limit || position_of(metadata, snapshot) <= committed)
             return snapshot;
-        snapshot = metadata_find_snapshot(metadata, snapshot->parent_id);
+        parent_id = snapshot->parent_id;
+        snapshot = metadata_find_snapshot(metadata, parent_id);
     }
+    *out_lost = parent_id != 0;
     return NULL;
 }

@@ -26,6 +26,18 @@ view_twin_columns(Arena *arena, const IcebergSchema *schema)
 
 /* --- columns ------------------------------------------------------------------------------- */
 
+/* The property is of the column that has the name now. */
+static bool
+is_current(const TableMetadata *metadata, const Field *field)
+{
+    const IcebergSchema *current = metadata_current_schema(metadata);
+
+    for (int i = 0; i < current->field_count; i++)
+        if (current->fields[i].id == field->id)
+            return str_eq(current->fields[i].name, field->name);
+    return false;
+}
+
 /* Scale of a bare numeric column (text in the lake) whose values all fit a decimal, else -1. The
  * property walberg.numeric.<column> says how wide they are: "12,4". */
 static int
@@ -35,7 +47,7 @@ numeric_scale(const ViewTable *table, int column)
     AUTO_BUF Buf key = {0};
     char *end;
 
-    if (field->type->kind != TYPE_STRING)
+    if (field->type->kind != TYPE_STRING || !is_current(table->metadata, field))
         return -1;
     buf_cstr(&key, "walberg.numeric.");
     buf_str(&key, field->name);

@@ -7,7 +7,7 @@ from test_gaps import roll_back
 
 from lib.env import wait_for
 from lib.lake import Lake
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 from lib.walberg import Walberg
 
 TABLES = ["create table t (id int primary key, v text)",
@@ -145,3 +145,25 @@ def test_a_kill_in_the_middle_forgets_nothing(database, storage, tmp_path):
     walberg.once()
     compare(database, Lake(storage), ["t", "other"])
     assert state(walberg, "public.t")["state"] == "streaming"
+
+
+def test_queries_go_on_while_a_table_is_copied_in_the_middle_of_a_backlog(database, walberg, lake):
+    """It is ahead of what the stream still has to bring for the others, and holds up nothing."""
+    database.execute("create table t (id int primary key)", "insert into t values (0)",
+                     "create table s (id int primary key)", "insert into s values (1)")
+    walberg.once()
+    with database.connect() as conn:
+        for number in range(1, 601):
+            conn.execute("insert into t values (%s)", [number])
+    database.execute("alter table s add column c float8 default random()")
+    walberg.start(commit__rows="1", commit__interval="100ms")
+    seen = []
+
+    def whole():
+        seen.append(walberg.query("select count(*), coalesce(max(id), -1) from t")[0])
+        return seen[-1][0] == 601
+
+    wait_for("all rows", whole, 120, pause=0.05)
+    assert seen == sorted(seen) and all(rows == last + 1 for rows, last in seen), seen
+    assert len(set(seen)) > 5, seen
+    wait_for("the copy", lambda: is_equal(database, lake, ["t", "s"]), 30)

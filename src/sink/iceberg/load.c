@@ -382,7 +382,7 @@ load_deletes(IcebergTable *table, Error *err)
     AUTO(deletes_freep) Deletes *positions = deletes_new();
 
     TRY(list_deletes(table, err));
-    if (!table->replacing) {
+    if (!table->replacing && !table->pending.truncated) { /* else they go with their files */
         TRY(read_live_deletes(table, true, table->deletes, err));
         TRY(read_live_deletes(table, false, positions, err));
         for (size_t m = 0; m < live_deletes_count(table->live_deletes); m++) {

@@ -4,6 +4,7 @@
  * anything is deleted there; nothing in the table changes before the data file is durable, so a
  * failed write can be repeated. */
 #include <assert.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -59,6 +60,18 @@ describe_file(Arena *arena, const ParquetFile *parquet, DataFile *file)
                                                      .count = parquet->leaves[i].compressed_bytes};
 }
 
+/* A file of the cache is believed to be whole, also after a power cut. */
+static bool
+is_on_disk(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool synced = fd >= 0 && fdatasync(fd) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return synced;
+}
+
 /* Bring the file that was written locally to its place in the store, durably. */
 static bool
 publish_file(IcebergTable *table, Arena *arena, const char *key, const char *path, Error *err)
@@ -75,7 +88,7 @@ publish_file(IcebergTable *table, Arena *arena, const char *key, const char *pat
     const char *cached = iceberg_cache_path(sink, arena, key);
 
     TRY(folder_make_above(cached, 0700, err));
-    if (rename(path, cached) != 0)
+    if (!is_on_disk(path) || rename(path, cached) != 0)
         unlink(path);
     return true;
 }
