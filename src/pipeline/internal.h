@@ -48,7 +48,8 @@ typedef struct Pipeline {
     SourceTables source;      /* as read last */
     Publication publication;  /* as read with it */
     Arena *source_arena;
-    Position source_at; /* what was read was so when the WAL was here, or a little earlier */
+    Position source_from; /* what was read was so when the WAL was somewhere from here ... */
+    Position source_at;   /* ... to here */
     size_t table_count;
     PipeTable **tables;
     Copier *copier; /* NULL: nothing is being copied */
@@ -105,9 +106,9 @@ StateTable *tables_state(const Pipeline *pl, const PipeTable *table);
 
 /* shapes.c */
 
-/* Compare the tables that stream with the catalog as it was at a position: what has another shape
- * becomes due, what was rewritten is copied again. True in *out_copy: something is. */
-void shapes_compare(Pipeline *pl, const SourceTables *now, Position at);
+/* Compare the tables that stream with the catalog as it was between two positions: what has another
+ * shape becomes due, what was rewritten is copied again. True in *out_copy: something is. */
+void shapes_compare(Pipeline *pl, const SourceTables *now, Position from, Position at);
 /* Something waits for the end of the session: a shape whose position the stream has reached, or a
  * table to be copied again. */
 bool shapes_waiting(const Pipeline *pl);

@@ -2,13 +2,12 @@
  *
  * With publish_via_partition_root the stream has what is done through the root, and rows of a
  * partition under the root's name. It has nothing of a partition that is dropped, detached,
- * attached with its rows, or truncated alone. So the partitions are remembered, each with its file,
- * as "oid/relfilenode oid/relfilenode ..." in the order of the oids, and compared.
+ * attached with its rows, or truncated alone. So the partitions are remembered, each with its file
+ * and with what put it there (it may have been away in between), as "oid/relfilenode/joined ..." in
+ * the order of the oids, and compared.
  *
- * VACUUM FULL and CLUSTER of a partition give it another file, too, but count its pages, while
- * TRUNCATE forgets the count (heap_truncate_one_rel in heap.c, RelationSetNewRelfilenumber in
- * relcache.c): that tells them apart until the next vacuum or analyze, so only while we watch. A
- * doubt costs a copy. */
+ * A new file is a doubt: it may be VACUUM FULL or CLUSTER of a partition, or TRUNCATE, and after an
+ * ANALYZE nothing tells them apart. A doubt costs a copy. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,12 +46,13 @@ leaves_text(Arena *arena, const SourceTable *source)
     const TableLeaf **leaves = sorted_leaves(arena, source, &count);
 
     for (int i = 0; i < count; i++)
-        buf_printf(&text, "%s%u/%u", i == 0 ? "" : " ", leaves[i]->relid, leaves[i]->filenode);
+        buf_printf(&text, "%s%u/%u/%u", i == 0 ? "" : " ", leaves[i]->relid, leaves[i]->filenode,
+                   leaves[i]->joined);
     return arena_strdup(arena, buf_text(&text));
 }
 
 static bool
-next_known(const char **at, uint32_t *out_relid, uint32_t *out_filenode)
+next_known(const char **at, uint32_t *out_relid, uint32_t *out_filenode, uint32_t *out_joined)
 {
     char *end;
 
@@ -60,6 +60,7 @@ next_known(const char **at, uint32_t *out_relid, uint32_t *out_filenode)
     if (end == *at || *end != '/')
         return false;
     *out_filenode = (uint32_t) strtoul(end + 1, &end, 10);
+    *out_joined = *end == '/' ? (uint32_t) strtoul(end + 1, &end, 10) : 0; /* 0: not known */
     *at = end;
     return true;
 }
@@ -108,7 +109,8 @@ compare(Pipeline *pl, Arena *arena, const PipeTable *table, const SourceTable *n
     const TableLeaf **leaves = sorted_leaves(arena, now, &count);
     uint32_t relid = 0;
     uint32_t filenode = 0;
-    bool more = next_known(&known, &relid, &filenode);
+    uint32_t joined = 0;
+    bool more = next_known(&known, &relid, &filenode, &joined);
 
     *out_reason = NULL;
     for (int i = 0; (i < count || more) && *out_reason == NULL;) {
@@ -117,10 +119,12 @@ compare(Pipeline *pl, Arena *arena, const PipeTable *table, const SourceTable *n
         } else if (!more || leaves[i]->relid < relid) {
             TRY(compare_new(pl, arena, leaves[i++], out_reason, err));
         } else {
-            if (leaves[i]->filenode != filenode && (leaves[i]->blank || !table->watched))
+            if (joined != 0 && leaves[i]->joined != joined)
+                *out_reason = describe(arena, leaves[i], "was detached and attached again");
+            else if (leaves[i]->filenode != filenode)
                 *out_reason = describe(arena, leaves[i], "was truncated");
             i++;
-            more = next_known(&known, &relid, &filenode);
+            more = next_known(&known, &relid, &filenode, &joined);
         }
     }
     return true;
@@ -135,10 +139,8 @@ leaves_follow(Pipeline *pl, PipeTable *table, const SourceTable *now)
     const char *reason = NULL;
     Error err;
 
-    if (known->leaves != NULL && strcmp(known->leaves, text) == 0) {
-        table->watched = true;
+    if (known->leaves != NULL && strcmp(known->leaves, text) == 0)
         return;
-    }
     if (known->leaves != NULL && !compare(pl, arena, table, now, &reason, &err)) {
         log_warn("cannot look at partitions, trying again later",
                  LOG_STR("table", table->schema->qualified), LOG_STR("error", err.msg));
@@ -147,7 +149,6 @@ leaves_follow(Pipeline *pl, PipeTable *table, const SourceTable *now)
     }
     known->leaves = arena_strdup(pl->state_arena, text);
     known->mended = false;
-    table->watched = true;
     if (reason == NULL)
         return;
     if (strcmp(pl->config->on_partition_change, "rewrite") == 0)

@@ -148,7 +148,8 @@ copy_beside(Pipeline *pl, int64_t ms, Error *err)
     bool done = false;
 
     if (copier_step(pl, ms, &done, err)) {
-        pl->copied = pl->restart = done;
+        pl->copied |= done;
+        pl->restart |= done;
         return true;
     }
     if (err->kind != ERR_TRANSIENT)
@@ -235,8 +236,8 @@ hide_again(Pipeline *pl, PipeTable *table, Error *err)
     else if (err->kind == ERR_INPUT)
         pipe_table_park(table, err->msg);
     else
-        return false;
-    return true;
+        atomic_store(&table->state, TABLE_WAITING); /* no longer hidden: its copy goes on first */
+    return err->kind == ERR_COPY || err->kind == ERR_INPUT;
 }
 
 /* From where on the table takes what the stream brings; false: it is not with us (yet). */

@@ -166,7 +166,7 @@ load_history(const Pipeline *pl, Arena *arena, Str *out_history, Error *err)
  * a position means the same transaction only as far as the two pasts are one. Two backups of one
  * server may both have called their timeline the same; then it began elsewhere. */
 static bool
-check_timeline(const Pipeline *pl, Timeline *out_now, Error *err)
+check_timeline(const Pipeline *pl, Timeline *out_now, Position *out_shared, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     const PipelineState *state = &pl->state;
@@ -182,6 +182,7 @@ check_timeline(const Pipeline *pl, Timeline *out_now, Error *err)
                     not_there.msg);
     if (state->timeline_began != POSITION_NONE && state->timeline_began != known.began)
         known.end = known.began < state->timeline_began ? known.began : state->timeline_began;
+    *out_shared = known.end;
     if (lake <= known.end)
         return true;
     return FAIL(err, ERR_INPUT,
@@ -191,13 +192,33 @@ check_timeline(const Pipeline *pl, Timeline *out_now, Error *err)
                 state->timeline, POSITION_TEXT(known.end), POSITION_TEXT(lake));
 }
 
+/* Ranges of an interrupted copy that are as of later than what the pasts have in common hold rows
+ * that the source lost: that copy begins from the beginning. */
+static void
+forget_lost_copies(Pipeline *pl, Position shared)
+{
+    for (size_t i = 0; i < pl->table_count; i++) {
+        PipeTable *table = pl->tables[i];
+
+        if (resume_progress(pl, table).newest <= shared)
+            continue;
+        table->begin_anew = true;
+        if (atomic_load(&table->state) == TABLE_STREAMING)
+            atomic_store(&table->state, TABLE_WAITING);
+    }
+}
+
 bool
 recover_timeline(Pipeline *pl, Error *err)
 {
     PipelineState *state = &pl->state;
     Timeline now;
+    Position shared;
 
-    TRY(check_timeline(pl, &now, err));
+    TRY(check_timeline(pl, &now, &shared, err));
+    if (state->timeline != pl->server.timeline || state->timeline_began != now.began)
+        copier_free(pl); /* it reads under a snapshot of the other past */
+    forget_lost_copies(pl, shared < pl->server.flush ? shared : pl->server.flush);
     if (state->timeline == pl->server.timeline && state->timeline_began == now.began)
         return true;
     if (state->timeline != pl->server.timeline)
@@ -410,12 +431,13 @@ recover_state(Pipeline *pl, Error *err)
     bool found;
     Slot slot;
     Timeline now;
+    Position shared;
 
     TRY(load_state(pl, &found, err));
     if (found && pl->state.phase == SLOT_READY) {
         TRY(same_source(pl, err));
         TRY(check_not_older(pl, err));
-        return check_timeline(pl, &now, err);
+        return check_timeline(pl, &now, &shared, err);
     }
     TRY(source_slot_check_name(pl->config->source_slot, err));
     TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));

@@ -53,7 +53,7 @@ why_other_rows(Arena *arena, const StateTable *known, const SourceTable *now)
 }
 
 static void
-compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position at)
+compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position from, Position at)
 {
     AUTO_ARENA Arena *arena = arena_new();
     StateTable *known = tables_state(pl, table);
@@ -70,18 +70,20 @@ compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position at)
     leaves_follow(pl, table, now);
     if (schema_same_shape(table->schema, now->schema))
         pipe_table_set_due(table, NULL, POSITION_NONE);
-    else if (table->due == NULL || !schema_same_shape(table->due, now->schema))
+    else if (table->due == NULL || !schema_same_shape(table->due, now->schema)) {
         pipe_table_set_due(table, now->schema, at);
+        table->due_from = from;
+    }
 }
 
 void
-shapes_compare(Pipeline *pl, const SourceTables *now, Position at)
+shapes_compare(Pipeline *pl, const SourceTables *now, Position from, Position at)
 {
     for (size_t i = 0; i < pl->table_count; i++) {
         const SourceTable *source = source_tables_find(now, pl->tables[i]->schema->relid);
 
         if (source != NULL)
-            compare(pl, pl->tables[i], source, at);
+            compare(pl, pl->tables[i], source, from, at);
     }
 }
 
@@ -154,6 +156,19 @@ find_source(const SourceTables *now, const PipeTable *table)
     return found;
 }
 
+/* The slot's own snapshot is older than what was read now. If the table changed meanwhile, the
+ * stream from there is of a shape, of partitions, of labels that we know nothing of. */
+static void
+check_snapshot(Pipeline *pl, const StateTable *known, const SourceTable *now)
+{
+    if (pl->snapshot_conn == NULL || known == NULL ||
+        (known->files_mark == now->files_mark && known->columns_mark == now->columns_mark &&
+         words_changed(known->words, now) == NULL))
+        return;
+    pg_close(pl->snapshot_conn);
+    pl->snapshot_conn = NULL;
+}
+
 static bool
 refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publication *publication,
         Error *err)
@@ -169,10 +184,10 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
     table->pages = now->pages;
     if (table->sink_table == NULL)
         TRY(tables_open(pl, table, err));
+    check_snapshot(pl, tables_state(pl, table), now);
     TRY(resume_copy(pl, table, now, publication, err));
     known = tables_state(pl, table);
     table->dropped = false;
-    table->watched = true;
     gap_say_wanted(table, now, publication);
     if (known != NULL) {
         StateTable entry = *known;

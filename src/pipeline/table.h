@@ -35,6 +35,7 @@ typedef struct PipeTable {
     const TableSchema *schema; /* of what was committed last; holds a reference */
     SinkTable *sink_table;     /* NULL: could not be attached (parked) */
     const TableSchema *due;    /* what the catalog said, if other; holds a reference */
+    Position due_from;         /* it was read after this */
     Position due_at;           /* the stream has to be here to know that it holds */
     bool copy_again;           /* its rows are to be replaced by a new copy */
     Position
@@ -47,7 +48,6 @@ typedef struct PipeTable {
     bool barred;           /* parked because of what the source says: until it says otherwise */
     int64_t away_since_ms; /* parked because the lake did not take it, for now; 0: not so */
     int away_times;        /* in a row */
-    bool watched;          /* its partitions were looked at in this process */
     bool dropped;          /* gone from the source; what the stream still has of it arrives */
     char *error;           /* main thread; why it is parked */
     char *note;            /* main thread; what status says of it when it is not parked, or NULL */

@@ -317,13 +317,15 @@ ensure_publication(Pipeline *pl, Arena *arena, SourceTables *tables, Publication
     bool exists = out->exists;
 
     TRY(pg_exec(pl->conn, arena, "SET default_transaction_read_only = off", NULL, err));
+    if (!exists) /* nobody streams yet who would have to wait */
+        TRY(pg_exec(pl->conn, arena, "SET lock_timeout = '50s'", NULL, err));
     if (!source_publication_ensure(pl->conn, arena, &want, tables, out, err)) {
         if (!exists || pl->options->once || strcmp(pg_sqlstate(pl->conn), "55P03") != 0)
             return false;
         log_warn("new tables are locked, trying again later", LOG_STR("error", err->msg));
         pl->relations_seen = STR_NULL;
     }
-    return true;
+    return exists || pg_exec(pl->conn, arena, "SET lock_timeout = '2s'", NULL, err);
 }
 
 /* Tables, and how they are published, as of now. */
@@ -335,6 +337,7 @@ load_tables(Pipeline *pl, Error *err)
     source_tables_done(&pl->source);
     arena_reset(pl->source_arena);
     pl->publication = (Publication){0};
+    TRY(tables_position(pl, &pl->source_from, err));
     TRY(source_tables_load(pl->conn, pl->source_arena, &read, &pl->source, err));
     TRY(source_publication_load(pl->conn, pl->source_arena, read.publication, &pl->source,
                                 &pl->publication, err));
@@ -408,7 +411,7 @@ tables_attach(Pipeline *pl, Error *err)
         else if (table == NULL && source->schema != NULL && is_wanted(pl, source))
             TRY(add_table(pl, source, err));
     }
-    shapes_compare(pl, &pl->source, pl->source_at);
+    shapes_compare(pl, &pl->source, pl->source_from, pl->source_at);
     if (pl->table_count == 0)
         log_warn("no table to replicate", LOG_STR("hint", "see source.tables and walberg check"));
     return (pl->table_count == before && !any_dropped) || pipeline_write_state(pl, err);
@@ -514,16 +517,18 @@ look(Pipeline *pl, Error *err)
     TablesRead read = {.config = pl->config, .publication = pl->config->source_publication};
     AUTO(source_tables_done) SourceTables tables = {0};
     Position at;
+    Position from;
     bool changed;
 
     TRY(recover_connection(pl, err));
     TRY(something_changed(pl, &changed, err));
     if (!changed)
         return true;
+    TRY(tables_position(pl, &from, err));
     TRY(source_tables_load(pl->conn, arena, &read, &tables, err));
     TRY(compare(pl, arena, &tables, err));
     TRY(tables_position(pl, &at, err));
-    shapes_compare(pl, &tables, at);
+    shapes_compare(pl, &tables, from, at);
     return true;
 }
 

@@ -100,6 +100,7 @@ writer_take_back(Pipeline *pl, PipeTable *table)
     }
     log_info("a parked table is tried again", LOG_STR("table", table->schema->qualified));
     pipe_table_unpark(table);
+    pl->relations_seen = STR_NULL; /* what the catalogs said meanwhile was not for it */
     return pipe_table_needs_copy(table) ? TABLE_WAITING : TABLE_STREAMING;
 }
 
@@ -218,7 +219,7 @@ static void
 follow_shape(Pipeline *pl, PipeTable *table, Position position)
 {
     pipe_table_set_schema(table, table->sink_table->source);
-    if (table->due == NULL || position <= table->due_at)
+    if (table->due == NULL || position <= table->due_from)
         return;
     pipe_table_set_due(table, NULL, POSITION_NONE);
     pl->relations_seen = STR_NULL;

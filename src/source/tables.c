@@ -197,11 +197,12 @@ link_leaves(Load *load, bool fill)
             .table_name = pg_value(r, row, REL_NAME),
             .kind = pg_value(r, row, REL_KIND).ptr[0],
             .filenode = oid_at(r, row, REL_FILENODE),
+            .joined = oid_at(r, row, REL_JOINED),
             .born = pg_value_bool(r, row, REL_BORN),
-            .blank = pg_value_int(r, row, REL_PAGES) == 0,
         };
         root->pages += pg_value_int(r, row, REL_PAGES);
         root->files_mark = mix(root->files_mark, pg_value_int(r, row, REL_FILENODE));
+        root->files_mark = mix(root->files_mark, pg_value_int(r, row, REL_JOINED));
         if (str_eq(pg_value(r, row, REL_PERSISTENCE), STR("u")))
             root->warning = "a partition is unlogged: its changes do not arrive";
         if (str_eq(pg_value(r, row, REL_KIND), STR("f")))

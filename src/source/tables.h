@@ -22,9 +22,9 @@ typedef struct TableLeaf {
     Str table_name;
     char kind; /* 'r', or 'f': a foreign table, whose rows are elsewhere and do not arrive */
     uint32_t filenode;
-    bool born;  /* made as a partition, so that every row of it came through the root; false: it was
-                   attached, or perhaps */
-    bool blank; /* never vacuumed or analyzed since it was made, truncated or found empty */
+    uint32_t joined; /* by which transactions it, and those above it, became partitions */
+    bool born; /* made as a partition, so that every row of it came through the root; false: it was
+                  attached, or perhaps */
 } TableLeaf;
 
 /* An enum or a composite. */

@@ -21,6 +21,7 @@ enum {
     REL_FILENODE,
     REL_BORN, /* a partition that was made as one, see TableLeaf */
     REL_ATTNUM_MAX,
+    REL_JOINED,
 };
 
 /* What FOR ALL TABLES would take (is_publishable_class in pg_publication.c: user oids, permanent),
@@ -42,7 +43,9 @@ enum {
     " CASE WHEN c.relispartition AND c.relkind = 'r' THEN NOT EXISTS (SELECT FROM"                 \
     "   pg_partition_ancestors(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid"                \
     "   JOIN pg_attribute a ON a.attrelid = p.relid AND a.attnum = -1"                             \
-    "   WHERE a.xmin <> i.xmin OR i.cmin::text::int8 - a.cmin::text::int8 > 2) END, c.relnatts"    \
+    "   WHERE a.xmin <> i.xmin OR i.cmin::text::int8 - a.cmin::text::int8 > 2) END, c.relnatts,"   \
+    " CASE WHEN c.relispartition THEN (SELECT sum(i.xmin::text::int8) %% 4294967296"               \
+    "   FROM pg_partition_ancestors(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid) END"      \
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"                               \
     " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid >= 16384"                             \
     " AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"   \

@@ -1,7 +1,9 @@
 """Fixtures: one server of each kind per run, one database and one warehouse per test."""
+import os
 import pathlib
 import re
 import signal
+import sys
 
 import pytest
 
@@ -15,6 +17,12 @@ from lib.walberg import Walberg
 def pytest_configure():
     # A run that is told to end takes its servers with it.
     signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", 143))
+
+
+def pytest_runtest_logreport(report):
+    """A failure has its name at once: a run takes a while, and may be cut off."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.nodeid} ({report.when})", file=sys.__stderr__, flush=True)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -509,3 +509,19 @@ def test_widths_and_rejects_of_what_was_done_before(database, walberg, lake):
                         "select count(*) from _walberg.rejects where \"table\" = 't'",
                         "--format", "csv").stdout.split()
     assert rows[-1] == "1"
+
+
+@pytest.mark.parametrize("fault", ["fail:2:sink.bulk_commit", "fail:2:store.list"])
+def test_store_fails_when_it_is_hidden_again(fault, database, walberg, lake):
+    """The table does not go on without the rows that were copied."""
+    create(database, "t")
+    interrupt(walberg)
+    database.execute("insert into t select n, 0, 'p', 'b' from generate_series(5001, 5100) n")
+    walberg.extra_environment = {"WALBERG_LIMITS": LIMITS,
+                                 "WALBERG_FAULT": f"fail:1:reader.hand_over,{fault}"}
+    walberg.start(copy__workers=1)
+    wait_for("the lake to be equal", lambda: lake.has("t") and is_equal(database, lake, ["t"]), 60,
+             pause=1)
+    database.execute("insert into t values (6000, 0, 'p', 'b')")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])

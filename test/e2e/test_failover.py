@@ -4,6 +4,7 @@ import shutil
 import signal
 
 import pytest
+from test_copy_resume import create, finish, interrupt
 
 from lib.env import wait_for
 from lib.lake import Lake
@@ -176,3 +177,23 @@ def test_failover_while_walberg_runs(pair, behind):
     pair.write("newer", 3000)
     pair.walberg.wait_caught_up()
     compare(pair.database, pair.lake, ["t"])
+
+
+def test_failover_in_the_middle_of_a_copy(pair):
+    """Ranges that were copied from rows which the source lost are copied anew."""
+    create(pair.database, "big")
+    pair.walberg.once()
+    pair.catch_up()
+    pair.standby.stop()
+    pair.database.execute("update big set n = 999 where id % 2 = 0")
+    (pair.folder / "state" / "resync").write_text("public.big\n")
+    interrupt(pair.walberg)
+    pair.primary.stop()
+    pair.standby.start()
+    pair.take_address()
+    pair.standby.promote()
+    with pair.database.connect() as conn:
+        conn.execute("select pg_logical_emit_message(false, 'x', repeat('x', 30000000))")
+        conn.execute("insert into t values (9000, 'later')")
+    finish(pair.walberg)
+    compare(pair.database, pair.lake, ["big"])

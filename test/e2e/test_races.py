@@ -1,10 +1,13 @@
 """Changes that come at an unlucky moment: between a look at the catalog and the stream, between the
 plan of a copy and its COPY, while walberg is down."""
+import signal
+import time
+
 from test_copy import copying, create
 from test_schema_changes import equal
 
 from lib.env import wait_for
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 
 TABLE = ("create table t (id int primary key, a text, b text)",
          "insert into t values (1, 'a1', 'b1')")
@@ -103,3 +106,48 @@ def test_a_renamed_table_and_one_that_took_its_name(database, walberg, lake):
     assert "public.t_old" in states["public.t"]["error"]
     assert walberg.call("sql", "--format", "csv", walberg.storage.uri,
                         "select count(*) from t").stdout.split()[-1] == "2"
+
+
+def test_columns_that_change_between_the_slot_and_the_copy(database, walberg, lake):
+    """The slot's own snapshot is older than what is read of the table before it is copied."""
+    database.execute(*(f"create table f{n} (id int primary key)" for n in range(60)),
+                     "create table t (id int primary key, a text)")
+    walberg.start()
+    wait_for("the slot", lambda: "slot made" in walberg.log(), pause=0.002)
+    walberg.process.send_signal(signal.SIGSTOP)
+    database.execute("insert into t values (1, 'x')",
+                     "alter table t drop column a, add column b text",
+                     "insert into t values (2, 'y')")
+    walberg.process.send_signal(signal.SIGCONT)
+    wait_for("the lake to be equal", lambda: lake.has("t") and is_equal(database, lake, ["t"]), 60,
+             pause=1)
+    compare(database, lake, ["t"])
+
+
+def test_a_look_that_is_overtaken_while_it_looks(database, walberg, lake):
+    """A look that waits for a lock (to print a row filter) has seen one column, the stream two."""
+    name = f"walberg_{database.name}"
+    database.execute("create table t (id int primary key)", "create table x (id int primary key)",
+                     f"create publication {name} for table t, x where (id > 0)"
+                     " with (publish_via_partition_root)")
+    walberg.settings["source.publication"] = name
+    walberg.start()
+    walberg.wait_streaming()
+    database.execute("insert into t values (1)")
+    walberg.wait_caught_up()
+    with database.connect() as conn:
+        conn.execute("begin")
+        conn.execute("lock table x in access exclusive mode")
+        database.execute("alter table t add column c int")
+        wait_for("a look that waits", lambda: database.rows(
+            "select 1 from pg_locks where not granted and relation = 'x'::regclass"), 30, 0.02)
+        database.execute("alter table t add column d int", "insert into t (id, d) values (50, 5)")
+        time.sleep(1)
+        conn.execute("rollback")
+    for number in range(20):
+        database.execute(f"insert into x values ({number + 1})")
+        time.sleep(0.3)
+    wait_for("the lake to be equal", lambda: is_equal(database, lake, ["t"]), 30, pause=1)
+    database.execute("insert into t (id, d) values (51, 6)")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])

@@ -160,7 +160,8 @@ class Postgres:
 
     def end_prepared(self, name):
         """A prepared transaction outlives its connection, and holds up every slot of the server."""
-        gids = self.rows("postgres", "select gid from pg_prepared_xacts where database = %s", [name])
+        gids = self.rows("postgres", "select gid from pg_prepared_xacts where database = %s",
+                         [name])
         if gids:
             self.execute(name, *(f"rollback prepared '{gid}'" for (gid,) in gids))
 
