@@ -280,6 +280,31 @@ range_bytes(const Copier *copier, int64_t pages)
     return LIMIT("copy.range_bytes", bytes);
 }
 
+/* Tables that were altered since the main thread looked wait for the next copy. */
+static bool
+choose_tables(Copier *copier, const SourceTable **tables, int *out_count, int64_t *out_pages,
+              Error *err)
+{
+    *out_count = 0;
+    *out_pages = 0;
+    for (size_t i = 0; i < copier->count; i++) {
+        CopyTable *copy = &copier->tables[i];
+        const SourceTable *now = source_tables_find(&copier->source, copy->table->schema->relid);
+
+        if (is_unchanged(copy, now)) {
+            tables[(*out_count)++] = now;
+            *out_pages += now->pages;
+            continue;
+        }
+        (void) FAIL(err, ERR_CONFLICT, "it changed its shape, or is gone, before it was copied");
+        refuse(copy, NULL, err);
+        atomic_store(&copy->told, true);
+        put_finished(copier, copy->failure);
+    }
+    return *out_count > 0 || copier->count == 0 ||
+           FAIL(err, ERR_TRANSIENT, "every table that was to be copied was altered meanwhile");
+}
+
 /* Under the snapshot already: what is not rewritten now was not when it was taken. */
 static bool
 plan(Copier *copier, Error *err)
@@ -296,17 +321,7 @@ plan(Copier *copier, Error *err)
 
     TRY(pg_connect(&connect, &conn, err));
     TRY(source_tables_load(conn, copier->arena, &read, &copier->source, err));
-    for (size_t i = 0; i < copier->count; i++) {
-        CopyTable *copy = &copier->tables[i];
-        const SourceTable *table = source_tables_find(&copier->source, copy->table->schema->relid);
-
-        if (!is_unchanged(copy, table))
-            return FAIL(err, ERR_TRANSIENT,
-                        "table %s changed its shape, or is gone, while it was to be copied",
-                        copy->table->schema->qualified);
-        tables[count++] = table;
-        pages += table->pages;
-    }
+    TRY(choose_tables(copier, tables, &count, &pages, err));
 
     CopyWant want = {
         .tables = tables,

@@ -135,6 +135,8 @@ change(IcebergTable *table, const FitWant *want, Error *err)
     if (fit.next != NULL) {
         if (pending->fit.next == NULL)
             pending->fit_base_id = table->metadata->last_column_id;
+        else if (pending->files.len > 0)
+            BUF_PUSH(&pending->earlier_fits, SchemaFit, pending->fit);
         pending->fit = fit;
         pending->fit.schema = NULL; /* base.schema has it */
         pending->any = true;

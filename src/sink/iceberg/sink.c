@@ -83,6 +83,7 @@ iceberg_table_free(IcebergTable *table)
     places_free(table->places);
     deletes_free(table->pending.deletes);
     buf_done(&table->pending.specs);
+    buf_done(&table->pending.earlier_fits);
     buf_done(&table->pending.files);
     buf_done(&table->pending.loaded);
     buf_done(&table->pending.records);

@@ -80,6 +80,7 @@ typedef struct Pending {
     Buf loaded;       /* BulkFile: those of them that are of a copy; sorted by path while hidden */
     Buf records;      /* of resume.c: what bulk_record() wrote of them, newest last */
     Deletes *deletes; /* rows to delete with the next commit */
+    Buf earlier_fits; /* SchemaFit, before `fit`: pending files were written under them */
     SchemaFit fit;    /* .next: the schema that the table gets with the next commit; NULL: as is */
     int fit_base_id;  /* last-column-id that it was made on */
     Buf specs;        /* PartitionSpec: what new files got since, in this order */

@@ -31,6 +31,8 @@ iceberg_shaped_metadata(const IcebergTable *table, Arena *arena)
 
     if (shaped->format_version < table->sink->config->iceberg_format_version)
         shaped = metadata_upgrade(arena, shaped);
+    for (size_t i = 0; i < BUF_COUNT(&pending->earlier_fits, SchemaFit); i++)
+        shaped = metadata_set_schema(arena, shaped, &BUF_AT(&pending->earlier_fits, SchemaFit, i));
     if (pending->fit.next != NULL)
         shaped = metadata_set_schema(arena, shaped, &pending->fit);
     for (size_t i = 0; i < BUF_COUNT(&pending->specs, PartitionSpec); i++)

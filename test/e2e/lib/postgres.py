@@ -135,7 +135,8 @@ class Postgres:
 
     def remove(self):
         try:
-            self.stop("immediate")
+            if self.running():                    # a fault may have ended it
+                self.stop("immediate")
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
