@@ -213,7 +213,7 @@ recover_timeline(Pipeline *pl, Error *err)
 {
     PipelineState *state = &pl->state;
     Timeline now;
-    Position shared;
+    Position shared = POSITION_NONE;
 
     TRY(check_timeline(pl, &now, &shared, err));
     if (state->timeline != pl->server.timeline || state->timeline_began != now.began)

@@ -37,21 +37,20 @@ typedef struct PipeTable {
     const TableSchema *due;    /* what the catalog said, if other; holds a reference */
     Position due_from;         /* it was read after this */
     Position due_at;           /* the stream has to be here to know that it holds */
-    bool copy_again;           /* its rows are to be replaced by a new copy */
-    Position
-        ahead; /* the stream committed it up to here: queries see that of all tables or of none */
-    bool begin_anew;      /* and nothing of one that was interrupted is of use */
-    Position copied_from; /* oldest snapshot of a recorded copy: the slot stays here */
+    Position ahead;            /* the stream committed it up to here: queries see as much of all */
+    Position copied_from;      /* oldest snapshot of a recorded copy: the slot stays here */
+    Position hold;             /* parked before it could be attached: the slot stays here */
+    int64_t away_since_ms;     /* parked because the lake did not take it, for now; 0: not so */
+    char *error;               /* main thread; why it is parked */
+    char *note; /* main thread; what status says of it when it is not parked, or NULL */
     _Atomic TableState state;
-    Position hold;         /* parked before it could be attached: the slot stays here */
-    bool gap;              /* changes of it are missing: only a new copy mends it */
-    bool barred;           /* parked because of what the source says: until it says otherwise */
-    int64_t away_since_ms; /* parked because the lake did not take it, for now; 0: not so */
-    int away_times;        /* in a row */
-    bool dropped;          /* gone from the source; what the stream still has of it arrives */
-    char *error;           /* main thread; why it is parked */
-    char *note;            /* main thread; what status says of it when it is not parked, or NULL */
-    bool inserts_replace;  /* a key declared by the user: inserts may meet rows */
+    int away_times;       /* in a row */
+    bool copy_again;      /* its rows are to be replaced by a new copy */
+    bool begin_anew;      /* and nothing of one that was interrupted is of use */
+    bool gap;             /* changes of it are missing: only a new copy mends it */
+    bool barred;          /* parked because of what the source says: until it says otherwise */
+    bool dropped;         /* gone from the source; what the stream still has of it arrives */
+    bool inserts_replace; /* a key declared by the user: inserts may meet rows */
 
     /* reader thread */
     const TableSchema *reading; /* as of the stream; holds a reference */
@@ -59,12 +58,12 @@ typedef struct PipeTable {
     Position replay_until; /* inserts of transactions at or before it may meet rows of the copy */
     Arena *relation_arena;
     Message *relation; /* the last one of this session, in relation_arena; NULL: none yet */
-    int *column_map;   /* datum of the Relation message -> column of schema, or -1 */
+    Batch *filling;
+    int *column_map; /* datum of the Relation message -> column of schema, or -1 */
     int column_map_count;
     int misfits; /* Relation messages in a row that a new copy was wanted for, without a change */
     bool members_checked; /* of composite types, in this session */
     bool mapped;          /* column_map fits `relation` */
-    Batch *filling;
 
     /* copy progress, any thread */
     atomic_llong copied_rows;
