@@ -468,7 +468,11 @@ recover_slot(Pipeline *pl, Error *err)
 bool
 recover_again(Pipeline *pl, Error *err)
 {
-    TRY(meet_source(pl, err));
+    if (!meet_source(pl, err)) {
+        if (err->kind == ERR_INPUT && pl->server.in_recovery)
+            err->kind = ERR_TRANSIENT; /* about to be promoted, behind the address of the primary */
+        return false;
+    }
     TRY(same_source(pl, err));
     TRY(check_not_older(pl, err));
     TRY(recover_timeline(pl, err));

@@ -349,7 +349,7 @@ def test_workload_while_copies_are_interrupted(alters, database, walberg, lake):
         walberg.start(copy__workers=2)
         load.stop()
         walberg.wait_caught_up()
-    assert "copy resumed" in walberg.log()
+    assert alters or "copy resumed" in walberg.log()      # altered tables begin anew
     wait_for("all tables to be as in the catalog",
              lambda: is_equal(database, lake, workload.names), 60, pause=2)
     compare(database, lake, workload.names)
