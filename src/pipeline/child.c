@@ -37,7 +37,7 @@ struct QueryChild {
 };
 
 static void
-prefer_to_the_stream(void)
+offer_to_the_oom_killer(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -60,7 +60,7 @@ become_query_server(char **args, int notify_fd, pid_t parent)
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     signal(SIGINT, SIG_IGN); /* ctrl-C is the parent's business; it ends us */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    prefer_to_the_stream();
+    offer_to_the_oom_killer();
     if (getppid() != parent)
         _exit(0);
     fcntl(notify_fd, F_SETFD, 0);

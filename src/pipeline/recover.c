@@ -288,14 +288,10 @@ pipeline_try_state(Pipeline *pl, Error *err)
 bool
 pipeline_write_state(Pipeline *pl, Error *err)
 {
-    AUTO_BUF Buf text = {0};
     Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
 
-    note_streamed(pl);
-    pl->state.writer = pl->writer;
-    state_write(&pl->state, &text);
     pl->state_written_ms = clock_ms();
-    while (!sink_state_swap(pl->sink, buf_view(&text), err)) {
+    while (!pipeline_try_state(pl, err)) {
         if (err->kind == ERR_CONFLICT) {
             err->kind = ERR_INPUT;
             return false;

@@ -39,7 +39,11 @@ def test_signal_commits_what_is_whole_and_acknowledges(sig, database, walberg, l
     walberg.wait_streaming()
     database.execute("update t set v = -1 where id <= 10")
     target = lsn(database.server.position())
-    time.sleep(1)                                 # received; nothing says so before the commit
+    wait_for("it to be sent", lambda: database.rows(
+        "select 1 from pg_stat_replication where sent_lsn >= %s::pg_lsn"
+        " and pid = (select active_pid from pg_replication_slots where slot_name = %s)",
+        [f"{target >> 32:X}/{target & 0xFFFFFFFF:X}", f"walberg_{database.name}"]), 30)
+    time.sleep(0.2)                               # and received, which the server does not know
     walberg.process.send_signal(sig)
     assert walberg.process.wait(30) == 0
     compare(database, lake, ["t"])
