@@ -264,7 +264,7 @@ class Soak:
         for lock in self.busy:
             lock.acquire()
         try:
-            self.finish_all_prepared()
+            self.rest()
             self.settle()
             count = compare(self.database, self.lake, self.names, readers)
             self.counts["comparisons"] += 1
@@ -276,11 +276,16 @@ class Soak:
                 lock.release()
             self.quiet.clear()
 
-    def finish_all_prepared(self):
+    def rest(self):
+        """No transaction is open that could end in the middle of the comparison: neither a prepared
+        one nor one that runs aside (faults.long_transaction, large_transaction)."""
         def none():
             self.finish_prepared()
-            return not self.database.rows("select from pg_prepared_xacts")
-        wait_for("no prepared transactions", none, 30)
+            return not self.database.rows(
+                "select from pg_prepared_xacts where database = current_database() union all"
+                " select from pg_stat_activity where datname = current_database()"
+                " and application_name = 'load' and xact_start is not null")
+        wait_for("no open transactions", none, 90)
 
     def settle(self):
         """Caught up, no table parked, and what only the catalog tells is there, too."""
