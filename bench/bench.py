@@ -7,16 +7,22 @@
     wide      peak resident memory with values of 100 kB to 100 MB that nothing compresses
     query     SQL through the Postgres port, beside DuckDB's iceberg_scan of the same files
     latency   commit to visible at 1,000 rows a second and commit.interval = 1s
+    recovery  from SIGKILL with 1 M changes behind, beside the stream's own time for as many
+    restart   of a pipeline with 100 tables, until it streams
+    commits   time of the 10,000th commit of a table, beside the 100th
+    tiny      a million transactions of one row: within a minute
 
 Absolute numbers belong to the machine; the ratios and bounds are what is held to. ONLY=copy,query
 chooses, SCALE=0.1 makes the tables smaller.
 """
 import base64
+import json
 import os
 import pathlib
 import random
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -24,6 +30,7 @@ import tempfile
 import threading
 import time
 
+from lib.env import wait_for
 from lib.lake import Lake
 from lib.postgres import Database, Postgres
 from lib.readers import duckdb_connection
@@ -73,7 +80,8 @@ class Bench:
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="walberg-bench-"))
         self.postgres = Postgres(15, {"shared_buffers": "512MB", "max_wal_size": "8GB",
-                                      "checkpoint_timeout": "1h", "autovacuum": "off"})
+                                      "checkpoint_timeout": "1h", "autovacuum": "off",
+                                      "wal_sender_timeout": "10min"})
         self.lines = []
         self.count = 0
 
@@ -318,12 +326,102 @@ class Bench:
                 due += 0.01
                 time.sleep(max(0, due - now))
 
+    def recovery(self):
+        """A program that was stopped goes on (SIGCONT), and one that was killed begins again."""
+        rows = rows_of(1_000_000)
+        database, program = self.pipeline(commit__interval="1s")
+        self.trips(database, 1000)
+        program.start()
+        program.wait_caught_up()
+        program.process.send_signal(signal.SIGSTOP)
+        self.inserts(database, 1001, rows)
+        began = time.monotonic()
+        program.process.send_signal(signal.SIGCONT)
+        program.wait_caught_up(600)
+        baseline = time.monotonic() - began
+        self.inserts(database, 1001 + rows, rows // 10)
+        program.kill()                            # in the middle of these
+        self.inserts(database, 1001 + rows + rows // 10, rows - rows // 10)
+        began = time.monotonic()
+        program.start()
+        program.wait_caught_up(600)
+        seconds = time.monotonic() - began
+        self.add(f"recovery: SIGKILL, {rows:,} changes behind", f"{seconds:.1f} s",
+                 f"stream {baseline:.1f} s x 1.2 + 2 s", seconds / (1.2 * baseline + 2), 1)
+        program.stop()
+        self.drop(database)
+
+    @staticmethod
+    def inserts(database, first, count):
+        for n in range(first, first + count, 10_000):
+            database.execute(WIDE_ROWS.format(name="trips", first=n,
+                                              last=min(n + 9_999, first + count - 1)))
+
+    def restart(self):
+        database, program = self.pipeline(commit__interval="1s")
+        database.execute(*(f"create table t{n} (id bigint primary key, v text)"
+                           for n in range(100)),
+                         *(f"insert into t{n} select n, md5(n::text) from generate_series(1, 100) n"
+                           for n in range(100)))
+        program.start()
+        program.wait_caught_up(600)
+        program.kill()
+        before = len(program.log())
+        began = time.monotonic()
+        program.start()
+        wait_for("streaming", lambda: self.streams(program, before), 60, pause=0.02)
+        seconds = time.monotonic() - began
+        self.add("restart: 100 tables, to streaming", f"{seconds:.2f} s", "3 s", seconds / 3, 1)
+        program.stop()
+        self.drop(database)
+
+    @staticmethod
+    def streams(program, before):
+        """By the log: the status command would take its own time."""
+        return program.log()[before:].count(" info streaming ") > 0
+
+    def commits(self):
+        """As the log tells it; a commit for each transaction. The metadata's size is shown too."""
+        count = max(400, int(10_000 * SCALE))
+        database, program = self.pipeline(commit__rows="1")
+        database.execute("create table t (id bigint primary key, v int)")
+        self.run_once(program)
+        with database.connect() as conn:
+            for n in range(count + 100):
+                conn.execute("insert into t values (%s, 0) on conflict (id) do update set"
+                             " v = t.v + 1", [n % 1000])
+        self.run_once(program)
+        took = [int(ms) for ms in re.findall(r"committed table=public\.t .*took=(\d+)ms",
+                                             program.log())]
+        assert len(took) >= count, f"{len(took)} commits"
+        early, late = (statistics.fmean(took[at - 50:at + 50]) for at in (100, count))
+        size = len(json.dumps(Lake(program.storage).table("t").metadata))
+        self.add(f"commits: the {count:,}th ({size / 1024:.0f} kB of metadata)",
+                 f"{late:.1f} ms", f"the 100th {early:.1f} ms", late / early, 1.3)
+        self.drop(database)
+
+    def tiny(self):
+        count = rows_of(1_000_000)
+        database, program = self.pipeline()
+        database.execute("create table t (id bigint primary key, v int)")
+        self.run_once(program)
+        with database.connect() as conn:
+            conn.execute("set synchronous_commit = off")
+            conn.execute(f"do $$ begin for n in 1..{count} loop insert into t values (n, n);"
+                         " commit; end loop; end $$")
+        seconds, peak = self.run_once(program)
+        limit = 60 * count / 1_000_000
+        self.add(f"tiny: {count:,} transactions of one row", f"{seconds:.1f} s, {peak / MB:.0f} MB",
+                 f"{limit:.0f} s", seconds / limit, 1)
+        self.drop(database)
+
     def drop(self, database):
         self.postgres.drop_database(database.name)
         shutil.rmtree(self.folder / str(self.count), ignore_errors=True)
 
 
-MEASUREMENTS = ["copy", "stream", "updates", "memory", "wide", "query", "latency"]
+MEASUREMENTS = ["copy", "stream", "updates", "memory", "wide", "query", "latency", "recovery",
+                "restart", "commits", "tiny"]
 
 
 def main():
