@@ -4,7 +4,7 @@ import pytest
 from lib import foreign
 from lib.env import FULL
 from lib.lake import Lake
-from lib.more_readers import MORE_READERS, has_trino, trino
+from lib.more_readers import MORE_READERS, has_trino, polars, trino
 from lib.oracle import Truth, differences
 from lib.postgres import Database
 from lib.storage import Storage
@@ -30,12 +30,13 @@ def test_reader_gives_canonical_rows(reader, tmp_path):
     assert sorted(rows) == [row for row in expected_rows() if row[0] != 2]
 
 
-@pytest.fixture(scope="module", name="lived")
-def lived_in_lake(postgres, tmp_path_factory):
-    """A lake that a random workload has been through."""
+@pytest.fixture(scope="module", params=[2, 3], name="lived")
+def lived_in_lake(request, postgres, tmp_path_factory):
+    """A lake that a random workload has been through, under each format version."""
     folder = tmp_path_factory.mktemp("more")
-    database = Database(postgres, "more_readers")
-    walberg = Walberg(database, Storage(folder / "lake"), folder)
+    database = Database(postgres, f"more_readers_{request.param}")
+    walberg = Walberg(database, Storage(folder / "lake"), folder,
+                      sink__iceberg__format_version=request.param)
     with database.connect() as conn:
         workload = Workload(conn, 11)
         workload.fill(100)
@@ -44,11 +45,13 @@ def lived_in_lake(postgres, tmp_path_factory):
             workload.transaction()
     walberg.once()
     yield database, Lake(walberg.storage), workload.names
-    postgres.drop_database("more_readers")
+    postgres.drop_database(database.name)
 
 
 def test_reader_agrees_with_the_source(reader, lived):
     database, lake, tables = lived
+    if reader is polars and lake.tables()[tables[0]].metadata["format-version"] == 2:
+        pytest.skip("Polars refuses position delete files that concern several data files")
     complaints = []
     for name in tables:
         with database.connect() as conn:

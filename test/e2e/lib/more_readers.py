@@ -140,7 +140,8 @@ def trino(table, without=()):
     server.count += 1
     folder, file = table.uri.rsplit("/metadata/", 1)
     server.run(f"call ice.system.register_table('lake', 't{server.count}', '{folder}', '{file}')")
-    chosen = ", ".join(f'"{name}"' for name in table.columns if name not in without)
+    chosen = ", ".join('"{}"'.format(name.replace('"', '""')) for name in table.columns
+                       if name not in without)
     columns, rows = server.run(f"select {chosen} from ice.lake.t{server.count}")
     kinds = [column["typeSignature"] for column in columns]
     return ([column["name"] for column in columns],
