@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 #include <xxhash.h>
+
+#include "base/xalloc.h"
 
 Hash128
 hash128(const void *bytes, size_t size, uint64_t seed)
@@ -11,6 +14,30 @@ hash128(const void *bytes, size_t size, uint64_t seed)
     XXH128_hash_t h = XXH3_128bits_withSeed(bytes, size, seed);
 
     return (Hash128){.high = h.high64, .low = h.low64};
+}
+
+bool
+hash128_file(int fd, Hash128 *out)
+{
+    enum { CHUNK = 1 << 18 };
+
+    XXH3_state_t *state = XXH3_createState();
+    char *chunk = xcalloc(1, CHUNK);
+    off_t offset = 0;
+    ssize_t size;
+
+    XXH3_128bits_reset(state);
+    while ((size = pread(fd, chunk, CHUNK, offset)) > 0) {
+        XXH3_128bits_update(state, chunk, (size_t) size);
+        offset += size;
+    }
+
+    XXH128_hash_t h = XXH3_128bits_digest(state);
+
+    *out = (Hash128){.high = h.high64, .low = h.low64};
+    free(chunk);
+    XXH3_freeState(state);
+    return size == 0;
 }
 
 void

@@ -13,6 +13,10 @@ typedef struct Hash128 {
 
 Hash128 hash128(const void *bytes, size_t size, uint64_t seed);
 
+/* Of the whole content of an open file; its offset stays. false: it cannot be read, errno says why.
+ */
+bool hash128_file(int fd, Hash128 *out);
+
 static inline bool
 hash128_eq(Hash128 a, Hash128 b)
 {

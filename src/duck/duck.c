@@ -112,6 +112,7 @@ kind_of(duckdb_error_type type)
         return ERR_TRANSIENT;
     case DUCKDB_ERROR_INTERRUPT:
         return ERR_CANCELED;
+    case DUCKDB_ERROR_INVALID: /* of a library under it: Thrift and zstd on a damaged file */
     case DUCKDB_ERROR_INVALID_INPUT:
     case DUCKDB_ERROR_CONVERSION:
     case DUCKDB_ERROR_SERIALIZATION:
@@ -146,7 +147,7 @@ fail_with_text(const char *text, Error *err)
 
     if (str_starts(message, STR("IO Error")) || str_starts(message, STR("Out of Memory")))
         kind = ERR_TRANSIENT;
-    else if (str_starts(message, STR("Invalid Input")))
+    else if (str_starts(message, STR("Invalid Input")) || str_starts(message, STR("Invalid Error")))
         kind = ERR_INPUT;
     return fail_with(kind, text, err);
 }

@@ -241,7 +241,8 @@ open_state(Lake *lake, char **out_spill, Error *err)
     buf_printf(&folder, "%s/cache", state);
     free(state);
     lake->cache_folder = xstrdup(buf_text(&folder));
-    lake->files = (FileCache){.store = lake->options.warehouse, .folder = lake->cache_folder};
+    lake->files.store = lake->options.warehouse;
+    lake->files.folder = lake->cache_folder;
     return folder_make(lake->cache_folder, 0700, err);
 }
 
@@ -326,7 +327,7 @@ lake_connect(Lake *lake, DuckSession **out_session, Error *err)
 LakeStats
 lake_stats(Lake *lake)
 {
-    LakeStats stats = {.cached_bytes = lake->files.bytes};
+    LakeStats stats = {.cached_bytes = lake->files.fetched_bytes};
 
     pthread_mutex_lock(&lake->lock);
     stats.epoch = lake->epoch;

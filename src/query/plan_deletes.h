@@ -5,7 +5,7 @@
 
 #include "duck/session.h"
 #include "iceberg/manifest.h"
-#include "query/file_cache.h"
+#include "store/file_cache.h"
 
 /* The deletes of one data file. */
 typedef struct DeletedIn {

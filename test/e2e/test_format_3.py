@@ -117,7 +117,7 @@ FLIPPED = {
     "in the magic": (lambda puffin: puffin[:8] + b"\0" + puffin[9:],
                      "deletion vector: the magic bytes are wrong"),
     "cut": (lambda puffin: puffin[:30], "it "),
-    "gone": (lambda puffin: None, "is not there"),
+    "gone": (lambda puffin: None, "is missing"),
 }
 
 

@@ -1,6 +1,7 @@
 """One table from end to end: copied, changed, committed, read by three strangers and by psql."""
 import json
 import pathlib
+import shutil
 import socket
 import subprocess
 
@@ -8,6 +9,7 @@ import psycopg
 import pytest
 
 from lib.env import listening, wait_for
+from lib.lake import Lake
 from lib.oracle import compare, is_equal
 from lib.walberg import Walberg
 
@@ -31,7 +33,6 @@ def psql(walberg, sql):
 
 
 def test_once_copies_streams_and_exits(database, storage, tmp_path):
-    from lib.lake import Lake
     walberg = Walberg(database, storage, tmp_path)
     lake = Lake(storage)
     database.execute(TABLE)
@@ -150,9 +151,39 @@ def test_what_was_uploaded_is_not_fetched_again(database, s3, tmp_path):
     fill(database, 100)
     wait_for("rows", lambda: walberg.query("select count(*) from orders") == [(200,)])
     cached = [p for p in (tmp_path / "state" / "cache").rglob("*") if p.is_file()]
-    assert len(cached) == 2 and all(p.suffix == ".parquet" for p in cached), cached
+    assert sorted(p.suffix for p in cached) == [".parquet"] * 2 + [".stamp"] * 2, cached
     assert walberg.stop() == 0
     for path in cached:                                  # and what is lost is fetched
         path.unlink()
     done = walberg.call("sql", walberg.storage.uri, "select count(*) from orders", check=True)
     assert "200" in done.stdout
+
+
+DAMAGES = {
+    "a bit": lambda content: content[:40] + bytes([content[40] ^ 4]) + content[41:],
+    "the end": lambda content: content[:len(content) // 2],
+    "all": lambda content: bytes(len(content)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files_of_the_cache_are_fetched_again(damage, database, s3, tmp_path):
+    """By the stream, which reads rows and positions of deletes, and by the query server."""
+    walberg = Walberg(database, s3.warehouse(), tmp_path)
+    database.execute("create table t (id int primary key, v int, long text)",
+                     "alter table t alter long set storage external",
+                     "insert into t select n, 0, repeat(md5(n::text), 100)"
+                     " from generate_series(1, 100) n")
+    walberg.once()
+    database.execute("delete from t where id % 10 = 0")
+    walberg.once()
+    for path in (tmp_path / "state" / "cache").rglob("*.parquet"):
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    shutil.rmtree(tmp_path / "state" / "index", ignore_errors=True)  # made again from the files
+    database.execute("update t set v = 1")
+    walberg.once()
+    compare(database, Lake(walberg.storage), ["t"])
+    for path in (tmp_path / "state" / "cache").rglob("*.parquet"):
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    done = walberg.call("sql", walberg.storage.uri, "select count(*), sum(v) from t", check=True)
+    assert "90" in done.stdout, done.stdout

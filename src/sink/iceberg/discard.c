@@ -3,10 +3,7 @@
  * Only files of this process that no attempt at a commit had: an attempt whose answer was lost may
  * have taken effect, and then the lake reads them. What cannot be removed, or belongs to a process
  * that died, stays, as the files of expired snapshots do. */
-#include <unistd.h>
-
 #include "base/log.h"
-#include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
 
 static bool
@@ -15,10 +12,7 @@ discard(const IcebergSink *sink, const DataFile *file, Error *err)
     AUTO_ARENA Arena *arena = arena_new();
     const char *key = store_key(sink->store, arena, arena_str(arena, file->path).ptr);
 
-    TRY(store_remove(sink->store, key, err));
-    if (store_local_path(sink->store, arena, key) == NULL)
-        (void) !unlink(iceberg_cache_path(sink, arena, key));
-    return true;
+    return file_cache_remove(&sink->files, key, err);
 }
 
 void

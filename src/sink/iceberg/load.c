@@ -13,55 +13,9 @@
 #include "batch/fold.h"
 #include "iceberg/default.h"
 #include "iceberg/spec.h"
-#include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
 
 /* --- reading files of the table -------------------------------------------------------------- */
-
-bool
-iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_path, Error *err)
-{
-    IcebergSink *sink = table->sink;
-    const char *key = store_key(sink->store, arena, arena_str(arena, uri).ptr);
-
-    if (key == NULL)
-        return FAIL(err, ERR_INPUT, "file %.*s is not below the warehouse %s", STR_ARG(uri),
-                    sink->store->base_uri);
-
-    const char *path = store_local_path(sink->store, arena, key);
-    bool found = true;
-
-    if (path == NULL) {
-        path = iceberg_cache_path(sink, arena, key);
-        if (access(path, R_OK) != 0) {
-            TRY(folder_make_above(path, 0700, err));
-            TRY(store_fetch(sink->store, key, path, &found, err));
-        }
-    } else {
-        found = access(path, R_OK) == 0;
-    }
-    if (!found)
-        return FAIL(err, ERR_INPUT,
-                    "file %.*s is missing: the table's metadata names it, so somebody removed "
-                    "it\n" HINT_COPY_AGAIN,
-                    STR_ARG(uri));
-    *out_path = path;
-    return true;
-}
-
-static bool
-read_object(IcebergTable *table, Arena *arena, Str uri, Buf *out, Error *err)
-{
-    const char *key = store_key(table->sink->store, arena, arena_str(arena, uri).ptr);
-    bool found = false;
-
-    if (key != NULL)
-        TRY(store_get(table->sink->store, key, out, &found, NULL, err));
-    if (!found)
-        return FAIL(err, ERR_INPUT, "%.*s is missing or not below the warehouse %s", STR_ARG(uri),
-                    table->sink->store->base_uri);
-    return true;
-}
 
 bool
 iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *manifest,
@@ -69,7 +23,7 @@ iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *man
 {
     AUTO_BUF Buf bytes = {0};
 
-    TRY(read_object(table, arena, manifest->path, &bytes, err));
+    TRY(file_cache_read(&table->sink->files, arena, manifest->path, &bytes, err));
     if (!manifest_read(arena, buf_view(&bytes), manifest, out_entries, out_count, err))
         return WRAP(err, "%.*s", STR_ARG(manifest->path));
     return true;
@@ -171,7 +125,7 @@ iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file, E
     AUTO_ARENA Arena *arena = arena_new();
     const char *path;
 
-    TRY(iceberg_local_file(table, arena, file->path, &path, err));
+    TRY(file_cache_path(&table->sink->files, arena, file->path, &path, err));
     if (!(file_is_vector(file) ? read_vector(into, file, path, err)
                                : read_position_deletes(table, into, path, err)))
         return WRAP(err, "%.*s", STR_ARG(file->path));
@@ -228,7 +182,7 @@ index_data_file(IcebergTable *table, const DataFile *file, Error *err)
     reader.columns = columns;
     reader.view = ARENA_ARRAY(arena, Column, (size_t) schema->column_count);
     TRY(default_expressions(arena, fields, count, &scan.defaults, err));
-    TRY(iceberg_local_file(table, arena, file->path, &scan.path, err));
+    TRY(file_cache_path(&table->sink->files, arena, file->path, &scan.path, err));
     TRY(index_build_begin(table->index, file->path, &reader.build, err));
 
     bool read = duck_scan_parquet(table->sink->duck, &scan, err);
@@ -316,7 +270,7 @@ load_manifests(IcebergTable *table, Error *err)
 
     AUTO_BUF Buf bytes = {0};
 
-    TRY(read_object(table, arena, snapshot->manifest_list, &bytes, err));
+    TRY(file_cache_read(&table->sink->files, arena, snapshot->manifest_list, &bytes, err));
     if (!manifest_list_read(arena, buf_view(&bytes), &table->manifests, &table->manifest_count,
                             err))
         return WRAP(err, "%.*s", STR_ARG(snapshot->manifest_list));
@@ -352,7 +306,7 @@ list_deletes(IcebergTable *table, Error *err)
 
         if (!manifest->deletes || manifest->added_files + manifest->existing_files == 0)
             continue;
-        TRY(read_object(table, table->arena, manifest->path, &bytes, err));
+        TRY(file_cache_read(&table->sink->files, table->arena, manifest->path, &bytes, err));
         if (!live_deletes_add(table->live_deletes, buf_view(&bytes), manifest, err))
             return WRAP(err, "%.*s", STR_ARG(manifest->path));
     }

@@ -159,8 +159,8 @@ patch_from_file(PatchedRows *patched, const PatchPlace *places, size_t count, si
             slot[column] = pick.field_count;
         }
     }
-    TRY(iceberg_local_file(table, arena, index_file_name(table->index, places[0].file), &pick.path,
-                           err));
+    TRY(file_cache_path(&table->sink->files, arena, index_file_name(table->index, places[0].file),
+                        &pick.path, err));
     TRY(default_expressions(arena, fields, pick.field_count, &pick.defaults, err));
 
     Column *values = ARENA_ARRAY(arena, Column, (size_t) pick.field_count);

@@ -7,7 +7,6 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "sink/iceberg/paths.h"
 
 static const int64_t HOUR_MS = 3600000;
 
@@ -38,6 +37,8 @@ open_parts(IcebergSink *sink, Error *err)
     DuckOptions duck = {.threads = 1};
 
     TRY(store_open(sink->config->warehouse, &store, &sink->store, err));
+    sink->files.store = sink->store;
+    sink->files.folder = arena_printf(sink->arena, "%s/cache", sink->state_folder);
     TRY(catalog_open(sink->config->catalog_type, sink->store, &sink->catalog, err));
     return duck_open(&duck, &sink->duck, err);
 }

@@ -41,6 +41,7 @@
 #include "iceberg/places.h"
 #include "iceberg/snapshot.h"
 #include "sink/sink.h"
+#include "store/file_cache.h"
 
 typedef struct IcebergTable IcebergTable;
 
@@ -50,6 +51,7 @@ typedef struct IcebergSink {
     const char *pipeline;
     const char *database;
     const char *state_folder;
+    FileCache files; /* of the store, in the state folder */
     Cancel *cancel;
     Store *store;
     Catalog *catalog;
@@ -160,9 +162,6 @@ bool iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile
                            ManifestEntry **out_entries, size_t *out_count, Error *err) WARN_UNUSED;
 /* All live (not DELETED) data files of the current snapshot: ManifestEntry items into *out. */
 bool iceberg_live_files(IcebergTable *table, Arena *arena, Buf *out, Error *err) WARN_UNUSED;
-/* A local path with the content of a data or delete file, fetched into the cache when remote. */
-bool iceberg_local_file(IcebergTable *table, Arena *arena, Str uri, const char **out_path,
-                        Error *err) WARN_UNUSED;
 /* (file, row) of a position delete file or a deletion vector. */
 bool iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file,
                           Error *err) WARN_UNUSED;

@@ -13,7 +13,6 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "batch/fold.h"
-#include "sink/iceberg/paths.h"
 #include "sink/iceberg/sink.h"
 
 enum {
@@ -58,39 +57,6 @@ describe_file(Arena *arena, const ParquetFile *parquet, DataFile *file)
     for (int i = 0; i < parquet->leaf_count; i++)
         file->column_sizes.items[i] = (CountByField){.field_id = parquet->leaves[i].field_id,
                                                      .count = parquet->leaves[i].compressed_bytes};
-}
-
-/* A file of the cache is believed to be whole, also after a power cut. */
-static bool
-is_on_disk(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool synced = fd >= 0 && fdatasync(fd) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return synced;
-}
-
-/* Bring the file that was written locally to its place in the store, durably. */
-static bool
-publish_file(IcebergTable *table, Arena *arena, const char *key, const char *path, Error *err)
-{
-    IcebergSink *sink = table->sink;
-
-    TRY(FAULT("sink.file_written", err));
-    if (!store_put_file(sink->store, key, path, err))
-        return false;
-    if (store_local_path(sink->store, arena, key) != NULL)
-        return true;
-
-    /* remote: the local copy becomes the cache's, for unchanged values and queries */
-    const char *cached = iceberg_cache_path(sink, arena, key);
-
-    TRY(folder_make_above(cached, 0700, err));
-    if (!is_on_disk(path) || rename(path, cached) != 0)
-        unlink(path);
-    return true;
 }
 
 /* Row groups are what the writer holds in memory, so their size follows the budget, too. */
@@ -190,9 +156,7 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
         .source = {.next = next_metered}, .inner = write->rows, .metrics = metrics};
     const char *key = write->key;
     const char *local = store_local_path(sink->store, arena, key);
-    const char *path = local != NULL
-                           ? arena_printf(arena, "%s.part", local)
-                           : arena_printf(arena, "%s.part", iceberg_cache_path(sink, arena, key));
+    const char *path = arena_printf(arena, "%s.part", file_cache_place(&sink->files, arena, key));
     ParquetWrite parquet_write = {
         .path = path,
         .fields = write->fields,
@@ -214,7 +178,7 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
         describe_file(arena, &parquet, &file);
         file_metrics_finish(metrics, arena, &file);
         file.path = str_of(store_uri(sink->store, arena, key));
-        done = publish_file(table, arena, key, path, err);
+        done = FAULT("sink.file_written", err) && file_cache_put(&sink->files, key, path, err);
     } else if (done) {
         unlink(path);
     }
