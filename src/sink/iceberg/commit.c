@@ -100,11 +100,10 @@ adopt_deletes(IcebergTable *table, const NextSnapshot *next, Error *err)
     return true;
 }
 
-/* What we wrote is what the table is now; read it back from the very bytes, so that the memory of
- * the commit can go. */
+/* What we wrote is what the table is now; copied, so that the memory of the commit can go. */
 static bool
-adopt(IcebergTable *table, const NextSnapshot *next, Str metadata, const CatalogTable *made,
-      Error *err)
+adopt(IcebergTable *table, const NextSnapshot *next, const TableMetadata *metadata,
+      const CatalogTable *made, Error *err)
 {
     Arena *arena = arena_new();
     Arena *old = table->arena;
@@ -116,7 +115,7 @@ adopt(IcebergTable *table, const NextSnapshot *next, Str metadata, const Catalog
         .token = arena_strdup(arena, made->token),
     };
 
-    bool done = metadata_parse(arena, metadata, &table->metadata, err) &&
+    bool done = metadata_copy(arena, metadata, &table->metadata, err) &&
                 manifest_list_read(arena, buf_view(&next->manifest_list), &table->manifests,
                                    &table->manifest_count, err) &&
                 adopt_deletes(table, next, err);
@@ -215,9 +214,11 @@ try_commit(IcebergTable *table, const CommitFacts *facts, Outcome *out_outcome, 
         return false;
     }
     base.properties = table_properties(table, arena, &base.properties, facts);
-    metadata_write(metadata_add_snapshot(arena, &base, &next.snapshot,
-                                         table->current.metadata_location, &table->sink->retention),
-                   &json);
+
+    const TableMetadata *metadata = metadata_add_snapshot(
+        arena, &base, &next.snapshot, table->current.metadata_location, &table->sink->retention);
+
+    metadata_write(metadata, &json);
     BUF_PUSH(&table->pending.attempts, int64_t, next.snapshot.snapshot_id);
     table->pending.stale = true;
 
@@ -228,7 +229,7 @@ try_commit(IcebergTable *table, const CommitFacts *facts, Outcome *out_outcome, 
 
     if (done) {
         *out_outcome = COMMITTED;
-        done = adopt(table, &next, buf_view(&json), &made, err);
+        done = adopt(table, &next, metadata, &made, err);
     } else {
         *out_outcome = err->kind == ERR_CONFLICT ? CONTESTED : UNKNOWN;
         done = err->kind == ERR_CONFLICT || err->kind == ERR_TRANSIENT;
