@@ -99,8 +99,8 @@ bool metadata_parse(Arena *arena, Str json, TableMetadata **out_metadata, Error 
  * nothing else); version 3 stays version 3, with everything it came with. */
 void metadata_write(const TableMetadata *metadata, Buf *out);
 
-/* The same table as metadata_parse() reads from what metadata_write() writes, in an arena of its own.
- * The history, which is most of it, is copied without going through JSON. Fails only where
+/* The same table as metadata_parse() reads from what metadata_write() writes, in an arena of its
+ * own. The history, which is most of it, is copied without going through JSON. Fails only where
  * metadata_parse() would. */
 bool metadata_copy(Arena *arena, const TableMetadata *metadata, TableMetadata **out_metadata,
                    Error *err) WARN_UNUSED;
