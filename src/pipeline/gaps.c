@@ -196,7 +196,7 @@ gap_dropped_tables(Pipeline *pl, const SourceTables *tables, bool *out_any, Erro
     *out_any = false;
     if (oids == NULL)
         return true;
-    TRY(pg_query(pl->conn, arena,
+    TRY(pg_ask(pl->conn, arena,
                  "SELECT DISTINCT o FROM unnest($1::oid[]) o"
                  " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = o)",
                  1, &oids, &gone, err));

@@ -457,7 +457,7 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
 
     int64_t asked_ms = clock_ms();
 
-    TRY(pg_query(pl->conn, arena, sql, 1, &pl->config->source_publication, &result, err));
+    TRY(pg_ask(pl->conn, arena, sql, 1, &pl->config->source_publication, &result, err));
     pl->look_took_ms = clock_ms() - asked_ms;
     *out_changed = !str_eq(pg_value(&result, 0, 0), pl->relations_seen);
     if (*out_changed)

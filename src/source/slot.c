@@ -67,7 +67,7 @@ source_slot_load(PgConn *conn, Arena *arena, const char *name, Slot *out_slot, E
     PgResult r;
     Slot slot = {0};
 
-    if (!pg_query(conn, arena, slot_sql(arena, pg_server_version(conn)), 1, &name, &r, err))
+    if (!pg_ask(conn, arena, slot_sql(arena, pg_server_version(conn)), 1, &name, &r, err))
         return WRAP(err, "read slot %s", name);
     if (r.rows == 1) {
         bool limited = pg_value(&r, 0, AT_SAFE).ptr != NULL;
