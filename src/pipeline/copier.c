@@ -70,6 +70,7 @@ copier_start(Pipeline *pl, Error *err)
     copier->pl = pl;
     copier->arena = arena_new();
     copier->cancel = cancel_new();
+    copier->park_on_reject = strcmp(pl->config->on_reject, "park") == 0;
     copier->frozen = pl->state.acknowledged;
     copier->finished = queue_new(4096);
     copier->started_ms = copier->progress_ms = copier->recorded_ms = clock_ms();

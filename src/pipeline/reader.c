@@ -275,10 +275,7 @@ apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
     if (batch->rejects.len > rejects)
         TRY(check_members(reader, table, err));
     if (reader->options.park_on_reject && batch->rejects.len > rejects)
-        give_up(reader, table,
-                "a value does not fit its column, and on_reject is park\n"
-                "hint: see the log; change the column, or set on_reject: record",
-                false);
+        give_up(reader, table, PARKED_BY_REJECT, false);
     reader->filling->changes++;
     /* what a value takes may have become known meanwhile: the sum is never less than what is held
      */
