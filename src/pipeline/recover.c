@@ -363,6 +363,7 @@ announce_slot(Pipeline *pl, Error *err)
         .database = pl->server.database,
         .slot = pl->config->source_slot,
         .publication = pl->config->source_publication,
+        .publication_made = pl->state.publication_made, /* by a start that was interrupted */
         .phase = SLOT_CREATING,
     };
     return pipeline_write_state(pl, err);

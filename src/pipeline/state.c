@@ -145,6 +145,8 @@ state_write(const PipelineState *state, Buf *out)
     put_number(&json, "publication_oid", state->publication_oid);
     put_text(&json, "publication_version",
              state->publication_version == NULL ? "" : state->publication_version);
+    jw_key(&json, "publication_made");
+    jw_bool(&json, state->publication_made);
     put_text(&json, "phase", state->phase == SLOT_CREATING ? "creating" : "ready");
     put_position(&json, "consistent_point", state->consistent_point);
     put_position(&json, "committed", state->committed);
@@ -324,6 +326,8 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
     state.publication_version = "";
     if (json_object_get(root, "publication_version") != NULL)
         TRY(get_text(arena, root, "publication_version", &state.publication_version, err));
+    /* older versions did not say, and dropped one of the default name as theirs */
+    state.publication_made = !json_is_false(json_object_get(root, "publication_made"));
     TRY(get_text(arena, root, "phase", &phase, err));
     state.phase = strcmp(phase, "creating") == 0 ? SLOT_CREATING : SLOT_READY;
     if (json_object_get(root, "timeline_began") != NULL)

@@ -78,6 +78,7 @@ typedef struct PipelineState {
     const char *publication;
     uint32_t publication_oid;        /* 0: not known */
     const char *publication_version; /* as in Publication; "": not known */
+    bool publication_made;           /* by this pipeline, so it may drop it */
     SlotPhase phase;
     Position consistent_point; /* where the slot began */
     Position committed;        /* all tables have every transaction at or before it */

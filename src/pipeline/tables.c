@@ -357,6 +357,10 @@ tables_publish(Pipeline *pl, Error *err)
     publication = pl->publication;
     TRY(ensure_publication(pl, pl->source_arena, &pl->source, &publication, err));
     log_published(pl, &publication);
+    if (publication.made) { /* at once: whether it is ours cannot be seen from it */
+        pl->state.publication_made = true;
+        TRY(pipeline_write_state(pl, err));
+    }
     return !(publication.made || publication.altered) || load_tables(pl, err);
 }
 

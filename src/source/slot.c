@@ -241,3 +241,19 @@ source_slot_drop(PgConn *conn, Arena *arena, const char *name, Error *err)
         return true;
     return WRAP(err, "drop slot %s", name);
 }
+
+bool
+source_slot_others(PgConn *conn, Arena *arena, const char *name, const char **out_others,
+                   Error *err)
+{
+    static const char sql[] =
+        "SELECT string_agg(slot_name, ', ' ORDER BY slot_name) FROM pg_replication_slots"
+        " WHERE plugin = 'pgoutput' AND database = current_database() AND NOT temporary"
+        " AND slot_name <> $1";
+    PgResult r;
+
+    if (!pg_ask(conn, arena, sql, 1, &name, &r, err))
+        return WRAP(err, "read slots");
+    *out_others = pg_value(&r, 0, 0).ptr;
+    return true;
+}

@@ -75,6 +75,7 @@ sample(StateTable *tables)
         .publication = "walberg_shop",
         .publication_oid = 16390,
         .publication_version = "740",
+        .publication_made = true,
         .phase = SLOT_READY,
         .consistent_point = 0x1000,
         .committed = 0x2100,
@@ -110,6 +111,7 @@ what_is_written_is_read(void **state)
     assert_true(!read.tables[1].published.noted && read.tables[1].dropped);
     assert_int_equal(read.tables[0].copy.count, 0);
     assert_int_equal(read.tables[1].copy.count, 2);
+    assert_true(read.publication_made);
     assert_true(read.tables[1].copy.parts[0].loaded.rows == 5000000000);
     assert_true(read.tables[1].copy.parts[1].ranges[0].first_page == 4294967290);
     assert_true(read.tables[1].copy.parts[1].ranges[0].end_page == -1);
