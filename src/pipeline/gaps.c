@@ -197,9 +197,9 @@ gap_dropped_tables(Pipeline *pl, const SourceTables *tables, bool *out_any, Erro
     if (oids == NULL)
         return true;
     TRY(pg_ask(pl->conn, arena,
-                 "SELECT DISTINCT o FROM unnest($1::oid[]) o"
-                 " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = o)",
-                 1, &oids, &gone, err));
+               "SELECT DISTINCT o FROM unnest($1::oid[]) o"
+               " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = o)",
+               1, &oids, &gone, err));
     for (int row = 0; row < gone.rows; row++)
         note_dropped(pl, (uint32_t) pg_value_int(&gone, row, 0));
     *out_any = gone.rows > 0;

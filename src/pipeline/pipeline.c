@@ -221,10 +221,13 @@ stream_session(Pipeline *pl, Error *err)
         Epoch *epoch = reader_take(pl->reader, STEP_MS);
 
         if (epoch != NULL) {
-            bool written = writer_epoch(pl, epoch, err);
+            bool stands = recover_timeline_stands(pl);
+            bool written = !stands || writer_epoch(pl, epoch, err);
 
             reader_recycle(pl->reader, epoch);
             TRY(written);
+            if (!stands)
+                return true;
         }
         TRY(keep_house(pl, err));
     }
@@ -427,6 +430,7 @@ pipeline_done(Pipeline *pl)
     buf_done(&pl->cuts);
     sink_close(pl->sink);
     pg_close(pl->conn);
+    pg_close(pl->standby_conn);
     pg_close(pl->snapshot_conn);
     source_tables_done(&pl->source);
     arena_free(pl->source_arena);
