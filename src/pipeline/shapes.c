@@ -197,6 +197,7 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
         entry.committed = POSITION_NONE;
         entry.dropped = false;
         entry.published = gap_note(now, publication);
+        state_add_name(pl->state_arena, &entry, now->schema_name, now->table_name);
         note_marks(pl, &entry, now);
         entry.leaves = leaves_text(pl->state_arena, now);
         if (known->leaves == NULL || strcmp(known->leaves, entry.leaves) != 0)
