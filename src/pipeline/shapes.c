@@ -68,6 +68,9 @@ compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position from, P
         return;
     }
     leaves_follow(pl, table, now);
+    if (now->problem != NULL && now->schema->key_mode == KEY_NONE &&
+        table->schema->key_mode != KEY_NONE)
+        return; /* no shape to follow: the next row parks it, with the reason */
     if (schema_same_shape(table->schema, now->schema))
         pipe_table_set_due(table, NULL, POSITION_NONE);
     else if (table->due == NULL || !schema_same_shape(table->due, now->schema)) {
