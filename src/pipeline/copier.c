@@ -280,6 +280,8 @@ end_table(Pipeline *pl, CopyTable *copy, Error *err)
     bool same;
 
     TRY(ask_for_columns(pl, table, &same, err));
+    if (!recover_timeline_stands(pl)) /* the snapshot may be of a newer one */
+        return FAIL(err, ERR_TRANSIENT, "the source moved on to another timeline");
     if (same) {
         TRY(record_whole(pl, copy, err));
         return commit_copy(pl, table, last_snapshot(pl->copier, copy), err);

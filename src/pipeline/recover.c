@@ -420,11 +420,16 @@ make_slot(Pipeline *pl, Error *err)
                          .cancel = pl->cancel};
     SlotCreate create = {.name = pl->config->source_slot};
     SlotSnapshot made;
+    Error ignored;
 
     TRY(pg_connect(&connect, &pl->snapshot_conn, err));
     TRY(FAULT("slot.create", err));
     TRY(source_slot_create(pl->snapshot_conn, arena, &create, &made, err));
     TRY(FAULT("slot.created", err));
+    /* a standby waits for its primary here, and may be promoted meanwhile; nothing was read before
+     */
+    if (pl->server.in_recovery && ask_timeline(pl, &pl->server.timeline, &ignored))
+        pl->state.timeline = pl->server.timeline;
     log_info("slot made", LOG_STR("slot", create.name),
              LOG_STR("position", POSITION_TEXT(made.position)));
     pl->snapshot = (SlotSnapshot){.position = made.position,

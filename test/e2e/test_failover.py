@@ -200,13 +200,22 @@ def test_failover_in_the_middle_of_a_copy(pair):
 
 
 @pytest.fixture
-def reading_the_standby(tmp_path):
-    """walberg reads the standby, which can be decoded since Postgres 16."""
+def with_a_standby(tmp_path):
+    """walberg is to read the standby, which can be decoded since Postgres 16."""
     primary = Postgres(17)
     database = Database(primary, "shop")
     database.execute(*TABLE, "create publication walberg_shop for table t")
     standby = primary.standby()
     walberg = Walberg(Database(standby, "shop", new=False), Storage(tmp_path / "lake"), tmp_path)
+    yield database, walberg, standby
+    walberg.kill()
+    for server in (standby, primary):
+        server.remove()
+
+
+@pytest.fixture
+def reading_the_standby(with_a_standby):
+    database, walberg, _ = with_a_standby
 
     def has_slot():
         database.execute("select pg_log_standby_snapshot()")  # the slot waits for one
@@ -214,10 +223,22 @@ def reading_the_standby(tmp_path):
 
     walberg.start()
     wait_for("slot", has_slot, 60, pause=0.5)
-    yield database, walberg, standby
-    walberg.kill()
-    for server in (standby, primary):
-        server.remove()
+    return with_a_standby
+
+
+def test_the_standby_is_promoted_while_the_slot_is_made(with_a_standby):
+    """Its first position is of the new timeline."""
+    database, walberg, standby = with_a_standby
+    walberg.start()
+    wait_for("slot", walberg.slot, 60)
+    database.server.stop()
+    standby.promote()
+    walberg.database.execute("insert into t values (1000, 'after')", "checkpoint")
+    walberg.wait_streaming()
+    assert walberg.stop() == 0
+    walberg.database.execute("insert into t values (2000, 'later')")
+    walberg.once()
+    compare(walberg.database, Lake(walberg.storage), ["t"])
 
 
 def test_the_standby_that_is_read_is_promoted(reading_the_standby):
