@@ -19,6 +19,21 @@ typedef struct NumericCheck {
  * the table, at most half a GB of it. */
 void check_numerics(NumericCheck *check, const SourceTable *table, const TableRule *rule);
 
+typedef struct PartitionCheck {
+    Report *report;
+    Arena *arena;
+    const Config *config;
+    const char *database;
+} PartitionCheck;
+
+/* Whether the setting of how the lake's table is partitioned fits the source's columns, or did when
+ * the lake took it on. */
+void check_partition(const PartitionCheck *check, const SourceTable *table,
+                     const PartitionRule *rule, const char *item);
+
+/* The path of an object; NULL for a lake that is not on this machine. */
+const char *check_local_path(Arena *arena, const char *warehouse, const char *key);
+
 /* The warehouse takes objects and its compare-and-swap is real; the catalog. */
 void check_lake(Report *report, const Config *config);
 

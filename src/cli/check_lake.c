@@ -140,9 +140,8 @@ remove_new_folders(Arena *arena, const char *path, size_t keep)
     }
 }
 
-/* NULL for a lake that is not on this machine. */
-static const char *
-local_folder(Arena *arena, const char *warehouse, const char *probe)
+const char *
+check_local_path(Arena *arena, const char *warehouse, const char *key)
 {
     Str text = {.ptr = warehouse, .len = strlen(warehouse)};
 
@@ -152,7 +151,7 @@ local_folder(Arena *arena, const char *warehouse, const char *probe)
         return NULL;
     while (text.len > 1 && text.ptr[text.len - 1] == '/')
         text.len--;
-    return arena_printf(arena, "%.*s/%s", STR_ARG(text), probe);
+    return arena_printf(arena, "%.*s/%s", STR_ARG(text), key);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
@@ -182,7 +181,7 @@ check_lake(Report *report, const Config *config)
     random_uuid(id);
 
     const char *probe = arena_printf(report->arena, "_walberg/check-%s", id);
-    const char *folder = local_folder(report->arena, config->warehouse, probe);
+    const char *folder = check_local_path(report->arena, config->warehouse, probe);
     size_t keep = folder == NULL ? 0 : existing_part(report->arena, folder);
     AUTO(close_store) Store *store = NULL;
     Error err = {0};

@@ -352,8 +352,6 @@ check_table(const SourceCheck *check, const SourceTable *table)
     const char *item = arena_printf(check->arena, "table %s", table->qualified);
     TableRule rule =
         config_table_rule(check->config, check->arena, table->schema_name, table->table_name);
-    PartitionSpec spec;
-    Error err = {0};
 
     if (table->excluded != NULL) {
         report_add(check->report, item, VERDICT_WARN, "will not arrive: %s", table->excluded);
@@ -366,9 +364,10 @@ check_table(const SourceCheck *check, const SourceTable *table)
     if (table->problem == NULL && table->schema != NULL)
         report_message(check->report, item, VERDICT_OK,
                        table_text(check->arena, table, &rule.partition));
-    if (table->schema != NULL &&
-        !partition_spec_resolve(check->arena, &rule.partition, table->schema, &spec, &err))
-        report_message(check->report, item, VERDICT_FAIL, err.msg);
+    if (table->schema != NULL)
+        check_partition(
+            &(PartitionCheck){check->report, check->arena, check->config, check->server.database},
+            table, &rule.partition, item);
     if (table->kind == 'p') {
         bool rewrite = strcmp(check->config->on_partition_change, "rewrite") == 0;
 

@@ -237,23 +237,44 @@ plan_rejects(Cleanup *cleanup, Error *err)
     return true;
 }
 
+/* Why it is left; NULL: it is ours, and nobody else reads it. */
+static const char *
+why_publication_stays(const Cleanup *cleanup, const Publication *publication, const char *others)
+{
+    if (!cleanup->default_publication)
+        return "it is named in the settings";
+    if (!publication->owned)
+        return "another role owns it";
+    if (publication->all_tables)
+        return "it is for all tables, so not ours";
+    if (!cleanup->state.publication_made)
+        return arena_printf(
+            cleanup->arena,
+            "this pipeline did not make it\n"
+            "hint: when nobody reads it: drop publication %s",
+            pg_quote_identifier(cleanup->arena, str_of(cleanup->state.publication)));
+    return others == NULL ? NULL : arena_printf(cleanup->arena, "slot %s may read it", others);
+}
+
 static bool
 plan_publication(Cleanup *cleanup, Error *err)
 {
     const char *name = cleanup->config->source_publication;
     const SourceTables none = {0};
+    const char *others;
     Publication publication;
 
     TRY(source_publication_load(cleanup->conn, cleanup->arena, name, &none, &publication, err));
+    TRY(source_slot_others(cleanup->conn, cleanup->arena, cleanup->state.slot, &others, err));
     if (!publication.exists)
         return true;
-    if (cleanup->default_publication && publication.owned && !publication.all_tables)
+
+    const char *reason = why_publication_stays(cleanup, &publication, others);
+
+    if (reason == NULL)
         add(cleanup, CLEANUP_PUBLICATION, name);
     else
-        note(cleanup, arena_printf(cleanup->arena, "publication %s stays: %s", name,
-                                   !cleanup->default_publication ? "it is named in the settings"
-                                   : !publication.owned          ? "another role owns it"
-                                                        : "it is for all tables, so not ours"));
+        note(cleanup, arena_printf(cleanup->arena, "publication %s stays: %s", name, reason));
     return true;
 }
 

@@ -26,6 +26,12 @@
  * looked at again, with the next S and L, and after some rounds given up on, said so, and called
  * neither.
  *
+ * So a row that changes more often than the lake commits stays undecided: each state of the lake
+ * has it as of the end of an epoch, which no snapshot of the source need have seen. The place of S
+ * in the WAL is not known, only a bound, so the history of the lake's table does not help either.
+ * Exact would be the snapshot of a slot of our own, and the row's changes from there to a position
+ * of the lake, decoded once more.
+ *
  * First both sides are reduced to sums over buckets of keys, in memory that does not grow with the
  * table; only rows of buckets that differ are then looked at one by one. The sides share no code
  * below the typed value: the source's text goes through the parser of the copy, the lake's Parquet

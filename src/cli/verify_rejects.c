@@ -47,7 +47,7 @@ typedef struct RecordScan {
     size_t dead_file;
 } RecordScan;
 
-/* By today's name, or the one that it was taken in under. */
+/* By today's name, or one that it had. */
 static bool
 is_of_table(const Verify *verify, const VerifyTable *table, Str schema, Str name)
 {
@@ -55,8 +55,7 @@ is_of_table(const Verify *verify, const VerifyTable *table, Str schema, Str name
     const StateTable *known = state_find_oid(&verify->state, table->source->relid);
 
     return (str_eq(schema, source->schema_name) && str_eq(name, source->table_name)) ||
-           (known != NULL && known->schema_name != NULL && known->table_name != NULL &&
-            str_eqc(schema, known->schema_name) && str_eqc(name, known->table_name));
+           (known != NULL && state_has_name(known, schema, name));
 }
 
 static Str

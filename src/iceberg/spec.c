@@ -153,6 +153,24 @@ partition_rule_text(Arena *arena, const PartitionRule *rule)
     return arena_str(arena, buf_view(&text));
 }
 
+Str
+partition_spec_text(Arena *arena, const PartitionSpec *spec, const TableSchema *schema)
+{
+    AUTO_BUF Buf text = {0};
+
+    for (int i = 0; i < spec->field_count; i++) {
+        const PartitionField *field = &spec->fields[i];
+        Str column = field->name;
+
+        for (int c = 0; c < schema->column_count; c++)
+            if (schema->columns[c].field.id == field->source_id)
+                column = schema->columns[c].field.name;
+        buf_printf(&text, "%s%.*s(%.*s)", i > 0 ? ", " : "", STR_ARG(field->transform),
+                   STR_ARG(column));
+    }
+    return arena_str(arena, buf_view(&text));
+}
+
 /* --- From one to the next -------------------------------------------------------------------- */
 
 /* Whether the field's column is there, of a type that its transform takes. */

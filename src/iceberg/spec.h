@@ -6,6 +6,9 @@
 #include "config/config.h"
 #include "iceberg/metadata.h"
 
+/* Property of a table: the setting that its spec follows, as partition_rule_text() has it. */
+#define PARTITION_PROPERTY "walberg.partition"
+
 /* What a table is to be partitioned by, as fields without ids; source ids are those of `schema`.
  * ERR_INPUT names the place of the setting, the table, the column and what would be allowed. */
 bool partition_spec_resolve(Arena *arena, const PartitionRule *rule, const TableSchema *schema,
@@ -19,6 +22,9 @@ void partition_spec_follow(Arena *arena, const PartitionSpec *spec, const Partit
 
 /* "day(at), bucket[16](id)": the rule as it is remembered in the table, however it was spelled. */
 Str partition_rule_text(Arena *arena, const PartitionRule *rule);
+
+/* The same of a spec whose source columns are all in the schema, as they are called there. */
+Str partition_spec_text(Arena *arena, const PartitionSpec *spec, const TableSchema *schema);
 
 /* A copy of metadata in which new files have the fields of `wanted`, whose ids do not count. As
  * Java does: an equal spec is used again; a field of the same source and transform keeps the id and

@@ -136,25 +136,36 @@ conn_next_result(PgConn *conn, PGresult **out_result, Error *err)
 
 /* --- errors -------------------------------------------------------------------------------- */
 
+static bool
+is_listed(const char *sqlstate, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(sqlstate, list[i], strlen(list[i])) == 0)
+            return true;
+    return false;
+}
+
 ErrKind
 conn_error_kind(const char *sqlstate)
 {
-    static const char *const transient[] = {
-        "08",    /* connection exceptions */
-        "40",    /* serialization failure, deadlock */
-        "53",    /* out of memory, disk, connections */
-        "55006", /* object in use: a slot that another walsender still holds */
-        "55P03", /* lock not available */
-        "57",    /* canceled, shutting down, starting up */
-        "58030", /* I/O error */
-    };
+    static const char *const transient[] = {"08",    "25P03", "25P04", "40",   "53",
+                                            "55006", "55P03", "57",    "58030"};
 
-    if (strcmp(sqlstate, "08P01") == 0) /* protocol violation: it will not get better */
+    if (strcmp(sqlstate, "08P01") == 0) /* it will not get better */
         return ERR_INPUT;
-    for (size_t i = 0; i < sizeof transient / sizeof transient[0]; i++)
-        if (strncmp(sqlstate, transient[i], strlen(transient[i])) == 0)
-            return ERR_TRANSIENT;
-    return ERR_INPUT;
+    return is_listed(sqlstate, transient, sizeof transient / sizeof transient[0]) ? ERR_TRANSIENT
+                                                                                  : ERR_INPUT;
+}
+
+ErrKind
+conn_ask_error_kind(const char *sqlstate)
+{
+    static const char *const races[] = {"23505", "3F000", "42703", "42704",
+                                        "42710", "42P01", "XX000"};
+
+    if (is_listed(sqlstate, races, sizeof races / sizeof races[0]))
+        return ERR_TRANSIENT;
+    return conn_error_kind(sqlstate);
 }
 
 /* A server's text as part of one line: line ends become blanks, the last full stop goes. */
@@ -298,6 +309,17 @@ pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count, const cha
     if (!PQsendQueryParams(conn->pg, sql, param_count, NULL, params, NULL, NULL, 0))
         return conn_lost(conn, err);
     return finish(conn, arena, out_result, err);
+}
+
+bool
+pg_ask(PgConn *conn, Arena *arena, const char *sql, int param_count, const char *const *params,
+       PgResult *out_result, Error *err)
+{
+    if (pg_query(conn, arena, sql, param_count, params, out_result, err))
+        return true;
+    if (conn->sqlstate[0] != '\0')
+        err->kind = conn_ask_error_kind(conn->sqlstate);
+    return false;
 }
 
 /* NOLINTEND(readability-function-size) */

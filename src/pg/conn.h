@@ -71,11 +71,32 @@ pg_value_bool(const PgResult *result, int row, int column)
 }
 
 /* One statement with text parameters ($1...); params may be NULL when count is 0 (and on a
- * replication connection there can be none). Server errors map to kinds by SQLSTATE: classes 08,
- * 40, 53, 57 and 55006, 55P03, 58030 are transient; others ERR_INPUT. err->msg holds the
- * server's message, its hint as a "hint:" line. */
+ * replication connection there can be none). Server errors map to kinds by SQLSTATE. ERR_TRANSIENT:
+ *
+ *     08      connection exceptions, but not 08P01 (protocol violation)
+ *     25P03   idle in a transaction for too long; 25P04: a transaction that took too long
+ *     40      serialization failure, deadlock
+ *     53      out of memory, of disk, of connections
+ *     55006   object in use: a slot that another walsender still holds
+ *     55P03   a lock was not had in time
+ *     57      canceled, shutting down, starting up
+ *     58030   I/O error
+ *
+ * and ERR_INPUT for all others: rights, authentication, what is not there, bad data. err->msg holds
+ * the server's message, its hint as a "hint:" line. */
 bool pg_query(PgConn *conn, Arena *arena, const char *sql, int param_count,
               const char *const *params, PgResult *out_result, Error *err) WARN_UNUSED;
+/* A question of our own about the catalogs, or what we do upon its answer. What it is about may be
+ * altered at the same moment, and server functions look at the catalogs of now, not of the
+ * snapshot; so these are ERR_TRANSIENT, too, and it is asked again later:
+ *
+ *     23505, 42710          somebody else made the same just now
+ *     3F000, 42P01, 42703   a schema, relation or column that is gone
+ *     42704                 "type with OID 0 does not exist"
+ *     XX000                 "cache lookup failed for ...", "could not open relation with OID ..."
+ */
+bool pg_ask(PgConn *conn, Arena *arena, const char *sql, int param_count, const char *const *params,
+            PgResult *out_result, Error *err) WARN_UNUSED;
 /* Statement without interesting result; simple protocol (several statements, replication
  * commands). The result of the last one, or NULL. */
 bool pg_exec(PgConn *conn, Arena *arena, const char *sql, PgResult *out_result,

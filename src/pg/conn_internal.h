@@ -38,7 +38,8 @@ bool conn_fail(PgConn *conn, const PGresult *result, Error *err);
 /* Set err from libpq's own message: the connection is gone. Returns false. */
 bool conn_lost(PgConn *conn, Error *err);
 
-/* The kind of a server error. */
+/* The kind of a server error: of any statement, and of one that went through pg_ask(). */
 ErrKind conn_error_kind(const char *sqlstate);
+ErrKind conn_ask_error_kind(const char *sqlstate);
 
 #endif

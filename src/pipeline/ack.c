@@ -61,6 +61,8 @@ ack_idle(Pipeline *pl, bool now, Error *err)
         return true;
     if (!now && !pl->idle_due && clock_ms() - pl->state_written_ms < IDLE_ACK_MS)
         return true;
+    if (!recover_timeline_stands(pl))
+        return true;
     pl->idle_due = false;
     pl->committed = idle;
     writer_show(pl, idle);

@@ -70,6 +70,7 @@ copier_start(Pipeline *pl, Error *err)
     copier->pl = pl;
     copier->arena = arena_new();
     copier->cancel = cancel_new();
+    copier->park_on_reject = strcmp(pl->config->on_reject, "park") == 0;
     copier->frozen = pl->state.acknowledged;
     copier->finished = queue_new(4096);
     copier->started_ms = copier->progress_ms = copier->recorded_ms = clock_ms();
@@ -279,6 +280,8 @@ end_table(Pipeline *pl, CopyTable *copy, Error *err)
     bool same;
 
     TRY(ask_for_columns(pl, table, &same, err));
+    if (!recover_timeline_stands(pl)) /* the snapshot may be of a newer one */
+        return FAIL(err, ERR_TRANSIENT, "the source moved on to another timeline");
     if (same) {
         TRY(record_whole(pl, copy, err));
         return commit_copy(pl, table, last_snapshot(pl->copier, copy), err);

@@ -38,6 +38,7 @@ struct Copier {
     Pipeline *pl;   /* only its config, cancel token and sink are used by the threads */
     Arena *arena;   /* the coordinator's, until it ended */
     Cancel *cancel; /* of the threads' connections */
+    bool park_on_reject;
     Position frozen;
     PgConn *conn;          /* holds the snapshot */
     SlotSnapshot snapshot; /* valid once the first Finished came */

@@ -68,6 +68,8 @@ next_task_batch(BulkSource *source, Batch **out_batch, Error *err)
     TRY(FAULT("copy.batch", err));
     batch_reset(from->batch);
     TRY(copy_reader_fill(from->reader, from->batch, &from->ended, err));
+    if (from->copier->park_on_reject && from->batch->rejects.len > 0)
+        return FAIL(err, ERR_INPUT, PARKED_BY_REJECT);
     *out_batch = from->batch;
     return true;
 }

@@ -196,10 +196,10 @@ gap_dropped_tables(Pipeline *pl, const SourceTables *tables, bool *out_any, Erro
     *out_any = false;
     if (oids == NULL)
         return true;
-    TRY(pg_query(pl->conn, arena,
-                 "SELECT DISTINCT o FROM unnest($1::oid[]) o"
-                 " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = o)",
-                 1, &oids, &gone, err));
+    TRY(pg_ask(pl->conn, arena,
+               "SELECT DISTINCT o FROM unnest($1::oid[]) o"
+               " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = o)",
+               1, &oids, &gone, err));
     for (int row = 0; row < gone.rows; row++)
         note_dropped(pl, (uint32_t) pg_value_int(&gone, row, 0));
     *out_any = gone.rows > 0;

@@ -38,7 +38,8 @@ typedef struct Pipeline {
     const atomic_bool *stop;
     Arena *arena; /* process lifetime */
     ServerInfo server;
-    PgConn *conn; /* catalog queries; NULL: to be connected again */
+    PgConn *conn;         /* catalog queries; NULL: to be connected again */
+    PgConn *standby_conn; /* replication; of a source that is a standby, to ask its timeline */
     Sink *sink;
     int lock_fd; /* <state>/lock, held while we run */
     PipelineState state;
@@ -85,6 +86,10 @@ bool recover_timeline(Pipeline *pl, Error *err) WARN_UNUSED;
 /* Before a later session of the stream: is it still the same source, is the slot where we left it?
  */
 bool recover_again(Pipeline *pl, Error *err) WARN_UNUSED;
+/* What the session has read so far is of the timeline that the state object knows. A standby may
+ * move on to another one, or be promoted, under a stream that goes on: asked before anything is
+ * committed or acknowledged. False: the session ends, and the next begins with the new one. */
+bool recover_timeline_stands(Pipeline *pl) WARN_UNUSED;
 bool recover_connection(Pipeline *pl, Error *err) WARN_UNUSED; /* pl->conn is alive */
 bool pipeline_write_state(Pipeline *pl, Error *err) WARN_UNUSED;
 /* One attempt: whether the lake takes anything at all. */

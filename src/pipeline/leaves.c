@@ -73,7 +73,7 @@ has_rows(Pipeline *pl, Arena *arena, const TableLeaf *leaf, bool *out_has, Error
     PgResult result;
     const char *sql = arena_printf(arena, "SELECT pg_relation_size(%u) > 0", leaf->relid);
 
-    TRY(pg_exec(pl->conn, arena, sql, &result, err));
+    TRY(pg_ask(pl->conn, arena, sql, 0, NULL, &result, err));
     *out_has = pg_value_bool(&result, 0, 0);
     return true;
 }

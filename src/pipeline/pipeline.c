@@ -11,7 +11,13 @@
 #include "pipeline/internal.h"
 #include "pipeline/retry.h"
 
-enum { STEP_MS = 100, CONNECT_ONCE_MS = 60000, LOOK_FOR_TABLES_MS = 5000, LOOK_SHARE = 20 };
+enum {
+    STEP_MS = 100,
+    CONNECT_ONCE_MS = 60000,
+    START_MS = 60000,
+    LOOK_FOR_TABLES_MS = 5000,
+    LOOK_SHARE = 20,
+};
 
 static bool
 stopping(const Pipeline *pl)
@@ -215,10 +221,13 @@ stream_session(Pipeline *pl, Error *err)
         Epoch *epoch = reader_take(pl->reader, STEP_MS);
 
         if (epoch != NULL) {
-            bool written = writer_epoch(pl, epoch, err);
+            bool stands = recover_timeline_stands(pl);
+            bool written = !stands || writer_epoch(pl, epoch, err);
 
             reader_recycle(pl->reader, epoch);
             TRY(written);
+            if (!stands)
+                return true;
         }
         TRY(keep_house(pl, err));
     }
@@ -371,14 +380,34 @@ stream(Pipeline *pl, Error *err)
     }
 }
 
+/* What the source says of its tables, and the publication. DDL at the same moment, or a lock, is no
+ * reason to give up: the questions are asked again. */
+static bool
+publish(Pipeline *pl, Error *err)
+{
+    Retry retry = retry_begin(pl->cancel, pl->stop, START_MS);
+
+    while (!tables_publish(pl, err)) {
+        do {
+            if (!status_retry(pl, &retry, "cannot read the tables of the source", err))
+                return false;
+            pg_close(pl->conn); /* it may be why */
+            pl->conn = NULL;
+        } while (!recover_connection(pl, err));
+    }
+    pl->last_error[0] = '\0';
+    return true;
+}
+
 /* --- the story ------------------------------------------------------------------------------- */
 
 static bool
 run(Pipeline *pl, Error *err)
 {
-    TRY(recover_source(pl, err));   /* who is there */
-    TRY(recover_state(pl, err));    /* is it the one the lake knows */
-    TRY(tables_publish(pl, err));   /* before the slot: it cannot see an older publication */
+    TRY(recover_source(pl, err)); /* who is there */
+    TRY(recover_state(pl, err));  /* is it the one the lake knows */
+    if (!publish(pl, err))        /* before the slot: it cannot see an older publication */
+        return stopping(pl);
     TRY(recover_slot(pl, err));     /* state object and slot agree, or are made */
     TRY(tables_attach(pl, err));    /* the lake says how far each table is */
     TRY(recover_timeline(pl, err)); /* and whether the source has that in its past */
@@ -401,6 +430,7 @@ pipeline_done(Pipeline *pl)
     buf_done(&pl->cuts);
     sink_close(pl->sink);
     pg_close(pl->conn);
+    pg_close(pl->standby_conn);
     pg_close(pl->snapshot_conn);
     source_tables_done(&pl->source);
     arena_free(pl->source_arena);

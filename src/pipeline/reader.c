@@ -275,10 +275,7 @@ apply(Reader *reader, PipeTable *table, const Change *change, Error *err)
     if (batch->rejects.len > rejects)
         TRY(check_members(reader, table, err));
     if (reader->options.park_on_reject && batch->rejects.len > rejects)
-        give_up(reader, table,
-                "a value does not fit its column, and on_reject is park\n"
-                "hint: see the log; change the column, or set on_reject: record",
-                false);
+        give_up(reader, table, PARKED_BY_REJECT, false);
     reader->filling->changes++;
     /* what a value takes may have become known meanwhile: the sum is never less than what is held
      */
@@ -300,6 +297,20 @@ change_shape(PipeTable *table, TableSchema *shape)
     table->filling = NULL;
 }
 
+/* The key of the settings does not fit the table any more, say after a column was renamed. Told as
+ * `check` and a start tell it, not as the lack of a key. */
+static bool
+lost_its_key(const PipeTable *table, const SourceTables *found, const TableSchema *now, Error *err)
+{
+    const SourceTable *source = source_tables_find(found, table->reading->relid);
+
+    if (now == NULL || now->key_mode != KEY_NONE || table->reading->key_mode == KEY_NONE ||
+        source->problem == NULL)
+        return false;
+    (void) FAIL(err, ERR_INPUT, "%s", source->problem);
+    return true;
+}
+
 /* Ask the catalog what the columns are, and follow. */
 static bool
 follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
@@ -311,7 +322,8 @@ follow(Reader *reader, PipeTable *table, const Message *message, Error *err)
 
     TRY(ask_catalog(reader, arena, table->reading->relid, &found, &now, err));
 
-    bool done = now != NULL
+    bool done = lost_its_key(table, &found, now, err) ? false
+                : now != NULL
                     ? relation_shape(reader->catalog, table, now, message, &shape, err)
                     : FAIL(err, ERR_INPUT,
                            "the table was dropped, after its columns changed\n"

@@ -102,14 +102,54 @@ lock_state(Pipeline *pl, Error *err)
 
 static bool same_source(const Pipeline *pl, Error *err);
 
+/* Of a standby: its control file learns only later that it follows another timeline, its walsenders
+ * know. */
+static bool
+ask_timeline(Pipeline *pl, int *out_timeline, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PgConnect connect = {.conninfo = pl->config->source_postgres,
+                         .replication = true,
+                         .application_name = "walberg",
+                         .cancel = pl->options->leaving,
+                         .impatient = true};
+    PgResult r;
+
+    if (pl->standby_conn == NULL)
+        TRY(pg_connect(&connect, &pl->standby_conn, err));
+    TRY(pg_exec(pl->standby_conn, arena, "IDENTIFY_SYSTEM", &r, err));
+    if (r.rows != 1 || r.columns < 2)
+        return FAIL(err, ERR_BUG, "identify the server: %d rows, %d columns", r.rows, r.columns);
+    *out_timeline = (int) pg_value_int(&r, 0, 1);
+    return true;
+}
+
 static bool
 meet_source(Pipeline *pl, Error *err)
 {
     pg_close(pl->conn);
-    pl->conn = NULL;
+    pg_close(pl->standby_conn);
+    pl->conn = pl->standby_conn = NULL;
     TRY(recover_connection(pl, err));
     TRY(source_server_info(pl->conn, pl->arena, &pl->server, err));
-    return source_server_check(&pl->server, err);
+    TRY(source_server_check(&pl->server, err));
+    return !pl->server.in_recovery || ask_timeline(pl, &pl->server.timeline, err);
+}
+
+bool
+recover_timeline_stands(Pipeline *pl)
+{
+    int now = 0;
+    Error err = {0};
+
+    if (!pl->server.in_recovery)
+        return true;
+    if (ask_timeline(pl, &now, &err) && now == pl->server.timeline)
+        return true;
+    if (err.kind != ERR_NONE)
+        log_warn("the standby does not say its timeline", LOG_STR("error", err.msg));
+    pl->restart = true;
+    return false;
 }
 
 /* How far anything in the lake is. */
@@ -363,6 +403,7 @@ announce_slot(Pipeline *pl, Error *err)
         .database = pl->server.database,
         .slot = pl->config->source_slot,
         .publication = pl->config->source_publication,
+        .publication_made = pl->state.publication_made, /* by a start that was interrupted */
         .phase = SLOT_CREATING,
     };
     return pipeline_write_state(pl, err);
@@ -379,11 +420,16 @@ make_slot(Pipeline *pl, Error *err)
                          .cancel = pl->cancel};
     SlotCreate create = {.name = pl->config->source_slot};
     SlotSnapshot made;
+    Error ignored;
 
     TRY(pg_connect(&connect, &pl->snapshot_conn, err));
     TRY(FAULT("slot.create", err));
     TRY(source_slot_create(pl->snapshot_conn, arena, &create, &made, err));
     TRY(FAULT("slot.created", err));
+    /* a standby waits for its primary here, and may be promoted meanwhile; nothing was read before
+     */
+    if (pl->server.in_recovery && ask_timeline(pl, &pl->server.timeline, &ignored))
+        pl->state.timeline = pl->server.timeline;
     log_info("slot made", LOG_STR("slot", create.name),
              LOG_STR("position", POSITION_TEXT(made.position)));
     pl->snapshot = (SlotSnapshot){.position = made.position,

@@ -166,7 +166,7 @@ relation_same_columns(PgConn *conn, const TableSchema *schema, bool *out_same, E
                                    schema->relid);
     PgResult result;
 
-    TRY(pg_query(conn, arena, sql, 0, NULL, &result, err));
+    TRY(pg_ask(conn, arena, sql, 0, NULL, &result, err));
     *out_same = true;
     if (result.rows == 0)
         return true; /* dropped meanwhile: what the stream still has of it is of the old one */

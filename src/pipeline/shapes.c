@@ -68,6 +68,9 @@ compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position from, P
         return;
     }
     leaves_follow(pl, table, now);
+    if (now->problem != NULL && now->schema->key_mode == KEY_NONE &&
+        table->schema->key_mode != KEY_NONE)
+        return; /* no shape to follow: the next row parks it, with the reason */
     if (schema_same_shape(table->schema, now->schema))
         pipe_table_set_due(table, NULL, POSITION_NONE);
     else if (table->due == NULL || !schema_same_shape(table->due, now->schema)) {
@@ -197,6 +200,7 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
         entry.committed = POSITION_NONE;
         entry.dropped = false;
         entry.published = gap_note(now, publication);
+        state_add_name(pl->state_arena, &entry, now->schema_name, now->table_name);
         note_marks(pl, &entry, now);
         entry.leaves = leaves_text(pl->state_arena, now);
         if (known->leaves == NULL || strcmp(known->leaves, entry.leaves) != 0)

@@ -83,6 +83,20 @@ put_copy(JsonWriter *json, const StateCopy *copy)
 }
 
 static void
+put_names(JsonWriter *json, const StateTable *table)
+{
+    jw_key(json, "names");
+    jw_array(json);
+    for (int i = 0; i < table->name_count; i++) {
+        jw_object(json);
+        put_text(json, "schema", table->names[i].schema_name);
+        put_text(json, "table", table->names[i].table_name);
+        jw_end(json);
+    }
+    jw_end(json);
+}
+
+static void
 put_table(JsonWriter *json, const StateTable *table)
 {
     const StatePublished *published = &table->published;
@@ -111,6 +125,8 @@ put_table(JsonWriter *json, const StateTable *table)
         jw_key(json, "dropped");
         jw_bool(json, true);
     }
+    if (table->name_count > 0)
+        put_names(json, table);
     if (published->noted) {
         jw_key(json, "published");
         jw_object(json);
@@ -145,6 +161,8 @@ state_write(const PipelineState *state, Buf *out)
     put_number(&json, "publication_oid", state->publication_oid);
     put_text(&json, "publication_version",
              state->publication_version == NULL ? "" : state->publication_version);
+    jw_key(&json, "publication_made");
+    jw_bool(&json, state->publication_made);
     put_text(&json, "phase", state->phase == SLOT_CREATING ? "creating" : "ready");
     put_position(&json, "consistent_point", state->consistent_point);
     put_position(&json, "committed", state->committed);
@@ -250,6 +268,22 @@ get_copy(Arena *arena, json_t *object, StateCopy *out_copy, Error *err)
     return true;
 }
 
+static bool
+get_names(Arena *arena, json_t *object, StateTable *table, Error *err)
+{
+    json_t *names = json_object_get(object, "names");
+
+    table->name_count = (int) json_array_size(names);
+    table->names = ARENA_ARRAY(arena, StateName, (size_t) table->name_count);
+    for (int i = 0; i < table->name_count; i++) {
+        json_t *name = json_array_get(names, (size_t) i);
+
+        TRY(get_text(arena, name, "schema", &table->names[i].schema_name, err));
+        TRY(get_text(arena, name, "table", &table->names[i].table_name, err));
+    }
+    return true;
+}
+
 /* A state of before they were written has none of them: what is not known is not compared. */
 static bool
 get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
@@ -282,6 +316,7 @@ get_table(Arena *arena, json_t *object, StateTable *out_table, Error *err)
         TRY(get_text(arena, published, "filter", &table.published.filter, err));
         TRY(get_text(arena, published, "columns", &table.published.columns, err));
     }
+    TRY(get_names(arena, object, &table, err));
     if (copy != NULL)
         TRY(get_copy(arena, copy, &table.copy, err));
     *out_table = table;
@@ -324,6 +359,8 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
     state.publication_version = "";
     if (json_object_get(root, "publication_version") != NULL)
         TRY(get_text(arena, root, "publication_version", &state.publication_version, err));
+    /* older versions did not say, and dropped one of the default name as theirs */
+    state.publication_made = !json_is_false(json_object_get(root, "publication_made"));
     TRY(get_text(arena, root, "phase", &phase, err));
     state.phase = strcmp(phase, "creating") == 0 ? SLOT_CREATING : SLOT_READY;
     if (json_object_get(root, "timeline_began") != NULL)
@@ -352,6 +389,39 @@ state_find_oid(const PipelineState *state, uint32_t oid)
         if (state->tables[i].oid == oid)
             return &state->tables[i];
     return NULL;
+}
+
+bool
+state_has_name(const StateTable *table, Str schema_name, Str table_name)
+{
+    if (str_eqc(schema_name, table->schema_name) && str_eqc(table_name, table->table_name))
+        return true;
+    for (int i = 0; i < table->name_count; i++)
+        if (str_eqc(schema_name, table->names[i].schema_name) &&
+            str_eqc(table_name, table->names[i].table_name))
+            return true;
+    return false;
+}
+
+static StateName *
+copy_names(Arena *arena, const StateTable *table, int room)
+{
+    StateName *names = ARENA_ARRAY(arena, StateName, (size_t) (table->name_count + room));
+
+    for (int i = 0; i < table->name_count; i++)
+        names[i] = (StateName){arena_strdup(arena, table->names[i].schema_name),
+                               arena_strdup(arena, table->names[i].table_name)};
+    return names;
+}
+
+void
+state_add_name(Arena *arena, StateTable *table, Str schema_name, Str table_name)
+{
+    if (state_has_name(table, schema_name, table_name))
+        return;
+    table->names = copy_names(arena, table, 1);
+    table->names[table->name_count++] =
+        (StateName){arena_str(arena, schema_name).ptr, arena_str(arena, table_name).ptr};
 }
 
 StateCopy
@@ -388,6 +458,7 @@ state_set_table(Arena *arena, PipelineState *state, const StateTable *table)
     copy.lake = arena_strdup(arena, table->lake);
     copy.schema_name = arena_strdup(arena, table->schema_name);
     copy.table_name = arena_strdup(arena, table->table_name);
+    copy.names = copy_names(arena, table, 0);
     copy.copy = state_copy_copy(arena, &table->copy);
     if (copy.published.noted) {
         copy.published.missing = arena_strdup(arena, table->published.missing);

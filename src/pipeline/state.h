@@ -43,6 +43,11 @@ typedef struct StatePublished {
     const char *columns;   /* attnums of the column list; or "" */
 } StatePublished;
 
+typedef struct StateName {
+    const char *schema_name;
+    const char *table_name;
+} StateName;
+
 typedef struct StateTable {
     uint32_t oid;
     const char *source; /* "public.orders" at the time of the copy */
@@ -56,8 +61,10 @@ typedef struct StateTable {
     const char *leaves; /* of a partitioned table, see leaves.c; NULL: not known */
     const char *words;  /* of its types, see words.c; NULL: not known */
     bool copy_again;    /* its rows are to be replaced by a new copy */
-    bool mended;  /* it was copied again because the lake lacked rows, and not altered since */
-    bool dropped; /* it is gone from the source: said once, its rows stay */
+    bool mended;    /* it was copied again because the lake lacked rows, and not altered since */
+    bool dropped;   /* it is gone from the source: said once, its rows stay */
+    int name_count; /* of other names that it had, when values of it may have been rejected */
+    StateName *names;
     StatePublished published;
     StateCopy copy;
 } StateTable;
@@ -78,6 +85,7 @@ typedef struct PipelineState {
     const char *publication;
     uint32_t publication_oid;        /* 0: not known */
     const char *publication_version; /* as in Publication; "": not known */
+    bool publication_made;           /* by this pipeline, so it may drop it */
     SlotPhase phase;
     Position consistent_point; /* where the slot began */
     Position committed;        /* all tables have every transaction at or before it */
@@ -93,6 +101,10 @@ void state_write(const PipelineState *state, Buf *out);
 /* NULL when the state does not know the table. By oid: it may have been renamed. */
 StateTable *state_find_table(const PipelineState *state, const char *source);
 StateTable *state_find_oid(const PipelineState *state, uint32_t oid);
+/* Whether the table is, or was, called so. */
+bool state_has_name(const StateTable *table, Str schema_name, Str table_name);
+/* Note it, in the arena. */
+void state_add_name(Arena *arena, StateTable *table, Str schema_name, Str table_name);
 StateCopy state_copy_copy(Arena *arena, const StateCopy *copy); /* deep */
 /* Add or replace: by oid, else by source name. */
 void state_set_table(Arena *arena, PipelineState *state, const StateTable *table);

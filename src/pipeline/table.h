@@ -73,6 +73,11 @@ typedef struct PipeTable {
     atomic_int tasks_done;
 } PipeTable;
 
+/* Why a table is parked that would go on with on_reject: record. */
+#define PARKED_BY_REJECT                                                                           \
+    "a value does not fit its column, and on_reject is park\n"                                     \
+    "hint: see the log; change the column, or set on_reject: record"
+
 PipeTable *pipe_table_new(const TableSchema *schema);
 void pipe_table_free(PipeTable *table); /* NULL is fine */
 /* The table stops here; `reason` is an error message. Main thread. */

@@ -357,6 +357,10 @@ tables_publish(Pipeline *pl, Error *err)
     publication = pl->publication;
     TRY(ensure_publication(pl, pl->source_arena, &pl->source, &publication, err));
     log_published(pl, &publication);
+    if (publication.made) { /* at once: whether it is ours cannot be seen from it */
+        pl->state.publication_made = true;
+        TRY(pipeline_write_state(pl, err));
+    }
     return !(publication.made || publication.altered) || load_tables(pl, err);
 }
 
@@ -457,7 +461,7 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
 
     int64_t asked_ms = clock_ms();
 
-    TRY(pg_query(pl->conn, arena, sql, 1, &pl->config->source_publication, &result, err));
+    TRY(pg_ask(pl->conn, arena, sql, 1, &pl->config->source_publication, &result, err));
     pl->look_took_ms = clock_ms() - asked_ms;
     *out_changed = !str_eq(pg_value(&result, 0, 0), pl->relations_seen);
     if (*out_changed)

@@ -193,6 +193,21 @@ mend_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
                       err);
 }
 
+/* Records of rejected values name the table as it is called now: `verify` has to know all names
+ * that it had. Noted before them: a replay does not bring them again. */
+static bool
+note_name(Pipeline *pl, const PipeTable *table, const Batch *batch, Error *err)
+{
+    StateTable *known = tables_state(pl, table);
+    const TableSchema *schema = batch->schema;
+
+    if (known == NULL || batch->rejects.len == 0 ||
+        state_has_name(known, schema->schema_name, schema->table_name))
+        return true;
+    state_add_name(pl->state_arena, known, schema->schema_name, schema->table_name);
+    return pipeline_write_state(pl, err);
+}
+
 static bool
 write_part(Pipeline *pl, const EpochPart *part, Error *err)
 {
@@ -202,6 +217,7 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
     TRY(writer_evolve(pl, table, part->batch->schema, err));
     if (atomic_load(&table->state) != TABLE_STREAMING)
         return true;
+    TRY(note_name(pl, table, part->batch, err));
     while (!sink_write(pl->sink, table->sink_table, part->batch, err)) {
         if (err->kind == ERR_COPY)
             return pipe_table_is_hidden(table) ? writer_copy_again(pl, table, err->msg, err)
@@ -306,6 +322,7 @@ writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err)
 {
     Retry retry = sink_retry(pl);
 
+    TRY(note_name(pl, table, batch, err));
     while (!sink_record(pl->sink, table->sink_table, batch, err)) {
         if (err->kind == ERR_INPUT) { /* the table of rejects is not usable: the log has to do */
             log_warn("rejected values are not recorded", LOG_STR("table", table->schema->qualified),

@@ -179,7 +179,7 @@ source_copy_plan(PgConn *conn, Arena *arena, const CopyWant *want, CopyPlan *out
     const char *params[] = {source_oid_array(arena, (const uint32_t *) (void *) oids.ptr,
                                              (int) BUF_COUNT(&oids, uint32_t))};
 
-    if (!pg_query(conn, arena, sizes_sql, 1, params, &sizes, err))
+    if (!pg_ask(conn, arena, sizes_sql, 1, params, &sizes, err))
         return WRAP(err, "read sizes of tables");
 
     Planner planner = {.want = want, .sizes = &sizes, .ranges = pg_server_version(conn) >= 140000};
@@ -271,15 +271,20 @@ copy_task_check(PgConn *conn, Arena *arena, const CopyTask *task, Error *err)
     return true;
 }
 
-/* It was renamed, moved or dropped, or lost a column, since the catalog was read: that has to be
- * read again. SQLSTATE undefined_table, undefined_column, invalid_schema_name. */
+/* It was renamed, moved or dropped, or lost a column, since the catalog was read, or is altered at
+ * this moment: that has to be read again. SQLSTATE undefined_table, undefined_column,
+ * invalid_schema_name, undefined_object ("type with OID 0"); internal errors have no state of their
+ * own, and their text is never translated. */
 static bool
-is_out_of_date(PgConn *conn)
+is_out_of_date(PgConn *conn, const Error *err)
 {
     const char *state = pg_sqlstate(conn);
 
+    if (strcmp(state, "XX000") == 0)
+        return strstr(err->msg, "cache lookup failed for ") != NULL ||
+               strstr(err->msg, "could not open relation with OID ") != NULL;
     return strcmp(state, "42P01") == 0 || strcmp(state, "42703") == 0 ||
-           strcmp(state, "3F000") == 0;
+           strcmp(state, "3F000") == 0 || strcmp(state, "42704") == 0;
 }
 
 struct CopyReader {
@@ -312,7 +317,7 @@ copy_reader_open(PgConn *conn, const CopyTask *task, const CopyRun *run, CopyRea
     if (!FAULT("source.copy.task", err) || !copy_task_check(conn, arena, task, err) ||
         !pg_copy_start(conn, copy_task_sql(arena, task), err)) {
         arena_free(arena);
-        if (err->kind == ERR_INPUT && is_out_of_date(conn))
+        if (err->kind == ERR_INPUT && is_out_of_date(conn, err))
             err->kind = ERR_CONFLICT;
         return WRAP(err, "copy %s", task->table->qualified);
     }

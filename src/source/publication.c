@@ -80,7 +80,7 @@ source_publication_load(PgConn *conn, Arena *arena, const char *name, const Sour
     PgResult r;
     Publication publication = {0};
 
-    if (!pg_query(conn, arena, publication_sql, 1, &name, &r, err))
+    if (!pg_ask(conn, arena, publication_sql, 1, &name, &r, err))
         return WRAP(err, "read publication %s", name);
     if (r.rows == 1) {
         publication = (Publication){
@@ -138,7 +138,7 @@ create(PgConn *conn, Arena *arena, const PublicationWant *want, SourceTables *ta
         return refuse(want->name, sql, err);
     }
     TRY(FAULT("source.publication.create", err));
-    if (!pg_exec(conn, arena, sql, NULL, err))
+    if (!pg_ask(conn, arena, sql, 0, NULL, NULL, err))
         return err->kind == ERR_INPUT ? refuse(want->name, sql, err)
                                       : WRAP(err, "create publication %s", want->name);
     mark_published(tables);
@@ -176,7 +176,7 @@ source_publication_ensure(PgConn *conn, Arena *arena, const PublicationWant *wan
 
         /* Not allowed is no failure: what is published already arrives, the caller reports the
          * rest. */
-        if (pg_exec(conn, arena, publication.missing_sql, NULL, &refused)) {
+        if (pg_ask(conn, arena, publication.missing_sql, 0, NULL, NULL, &refused)) {
             mark_published(tables);
             publication.missing = 0;
             publication.missing_sql = NULL;

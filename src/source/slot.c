@@ -67,7 +67,7 @@ source_slot_load(PgConn *conn, Arena *arena, const char *name, Slot *out_slot, E
     PgResult r;
     Slot slot = {0};
 
-    if (!pg_query(conn, arena, slot_sql(arena, pg_server_version(conn)), 1, &name, &r, err))
+    if (!pg_ask(conn, arena, slot_sql(arena, pg_server_version(conn)), 1, &name, &r, err))
         return WRAP(err, "read slot %s", name);
     if (r.rows == 1) {
         bool limited = pg_value(&r, 0, AT_SAFE).ptr != NULL;
@@ -240,4 +240,20 @@ source_slot_drop(PgConn *conn, Arena *arena, const char *name, Error *err)
     if (strcmp(pg_sqlstate(conn), "42704") == 0) /* gone between the two */
         return true;
     return WRAP(err, "drop slot %s", name);
+}
+
+bool
+source_slot_others(PgConn *conn, Arena *arena, const char *name, const char **out_others,
+                   Error *err)
+{
+    static const char sql[] =
+        "SELECT string_agg(slot_name, ', ' ORDER BY slot_name) FROM pg_replication_slots"
+        " WHERE plugin = 'pgoutput' AND database = current_database() AND NOT temporary"
+        " AND slot_name <> $1";
+    PgResult r;
+
+    if (!pg_ask(conn, arena, sql, 1, &name, &r, err))
+        return WRAP(err, "read slots");
+    *out_others = pg_value(&r, 0, 0).ptr;
+    return true;
 }

@@ -58,6 +58,11 @@ bool source_slot_create(PgConn *conn, Arena *arena, const SlotCreate *create,
 /* On an ordinary connection. A slot that is not there is dropped already. */
 bool source_slot_drop(PgConn *conn, Arena *arena, const char *name, Error *err) WARN_UNUSED;
 
+/* Other logical slots of this database that pgoutput serves, so that may read a publication of it:
+ * "a, b" in the arena; NULL: none. Temporary ones do not count. */
+bool source_slot_others(PgConn *conn, Arena *arena, const char *name, const char **out_others,
+                        Error *err) WARN_UNUSED;
+
 /* Postgres takes lower case letters, digits and underscores, 63 at most. */
 bool source_slot_check_name(const char *name, Error *err) WARN_UNUSED;
 

@@ -218,8 +218,8 @@ read_relations(Load *load, uint32_t only, Error *err)
     if (only != 0)
         narrow = arena_printf(load->arena, " AND (c.oid = %u OR pg_partition_root(c.oid) = %u)",
                               only, only);
-    if (!pg_exec(load->conn, load->arena, arena_printf(load->arena, RELATIONS_SQL, narrow),
-                 &load->relations, err))
+    if (!pg_ask(load->conn, load->arena, arena_printf(load->arena, RELATIONS_SQL, narrow), 0, NULL,
+                &load->relations, err))
         return WRAP(err, "read tables");
 
     const PgResult *r = &load->relations;
@@ -246,7 +246,7 @@ query_by_oids(Load *load, const char *sql, Buf *oids, PgResult *out_result, Erro
     const char *params[] = {source_oid_array(load->arena, (const uint32_t *) (void *) oids->ptr,
                                              (int) BUF_COUNT(oids, uint32_t))};
 
-    return pg_query(load->conn, load->arena, sql, 1, params, out_result, err);
+    return pg_ask(load->conn, load->arena, sql, 1, params, out_result, err);
 }
 
 static bool
@@ -265,7 +265,7 @@ read_published(Load *load, Error *err)
         load->read->publication,
         source_oid_array(load->arena, (const uint32_t *) (void *) oids.ptr, load->count)};
 
-    if (!pg_query(load->conn, load->arena, sql, 2, params, &load->published, err))
+    if (!pg_ask(load->conn, load->arena, sql, 2, params, &load->published, err))
         return WRAP(err, "read publication %s", load->read->publication);
     return true;
 }
@@ -710,7 +710,7 @@ source_column_type(PgConn *conn, Arena *arena, int dimensions, SchemaColumn *col
     column->pg_type = NULL;
     if (pg == NULL)
         return true;
-    TRY(pg_exec(conn, arena, sql, &name, err));
+    TRY(pg_ask(conn, arena, sql, 0, NULL, &name, err));
     column->field.type =
         type_copy(arena, type_from_postgres(arena, pg, column->typmod, dimensions));
     column->pg_type = arena_str(arena, pg_value(&name, 0, 0)).ptr;

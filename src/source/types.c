@@ -202,13 +202,13 @@ source_types_load(PgConn *conn, Arena *arena, const uint32_t *oids, int count, T
     const char *params[] = {source_oid_array(arena, oids, count)};
 
     assert(!pg_is_replication(conn));
-    if (!pg_query(conn, arena, types_sql, 1, params, &types, err))
+    if (!pg_ask(conn, arena, types_sql, 1, params, &types, err))
         return WRAP(err, "read types");
     params[0] = oids_of(arena, &types, "c");
-    if (!pg_query(conn, arena, members_sql, 1, params, &members, err))
+    if (!pg_ask(conn, arena, members_sql, 1, params, &members, err))
         return WRAP(err, "read members of composite types");
     params[0] = oids_of(arena, &types, "ce");
-    if (!pg_query(conn, arena, words_sql, 1, params, &words, err))
+    if (!pg_ask(conn, arena, words_sql, 1, params, &words, err))
         return WRAP(err, "read labels of enums");
     TRY(source_types_build(arena, &types, &members, out_types, err));
     add_words(arena, &words, out_types);

@@ -267,8 +267,20 @@ fs_put_file(Store *store, const char *key, const char *path, Error *err)
     return fs_tmp_rename(&tmp, target, err);
 }
 
-/* Closing the descriptor gives the lock back. The lock file stays: removing it would let two
- * processes lock two files of the same name. */
+/* Whoever emptied the folder may have removed the file while we waited: another one of its name is
+ * another lock. */
+static bool
+is_still_there(int fd, const char *path)
+{
+    struct stat ours;
+    struct stat now;
+
+    return fstat(fd, &ours) == 0 && stat(path, &now) == 0 && ours.st_ino == now.st_ino &&
+           ours.st_dev == now.st_dev;
+}
+
+/* Closing the descriptor gives the lock back. The file stays for as long as the folder has anything
+ * else. */
 static bool
 lock_folder(FsStore *fs, const char *target, int *out_fd, Error *err)
 {
@@ -277,20 +289,55 @@ lock_folder(FsStore *fs, const char *target, int *out_fd, Error *err)
 
     fs_folder_of(target, folder);
     TRY(fs_join(folder, FS_LOCK_NAME, path, err));
-    for (int tries = 0; tries < FS_FOLDER_TRIES_MAX && *out_fd < 0; tries++) {
+    for (int tries = 0; tries < FS_FOLDER_TRIES_MAX; tries++) {
         TRY(fs_folders_ensure(&fs->folders, folder, err));
         *out_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (*out_fd < 0 && errno != ENOENT)
             break;
-        if (*out_fd < 0)
-            fs_folders_forget(&fs->folders);
+        while (*out_fd >= 0 && flock(*out_fd, LOCK_EX) != 0)
+            if (errno != EINTR)
+                return fs_fail(err, "lock", path);
+        if (*out_fd >= 0 && is_still_there(*out_fd, path))
+            return true;
+        if (*out_fd >= 0)
+            close(*out_fd);
+        *out_fd = -1;
+        fs_folders_forget(&fs->folders);
     }
-    if (*out_fd < 0)
-        return fs_fail(err, "open", path);
-    while (flock(*out_fd, LOCK_EX) != 0)
-        if (errno != EINTR)
-            return fs_fail(err, "lock", path);
-    return true;
+    return fs_fail(err, "open", path);
+}
+
+static bool
+has_only_lock(const char *folder)
+{
+    AUTO(close_dir) DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    bool only = dir != NULL;
+
+    while (only) {
+        entry = readdir(dir); /* NOLINT(concurrency-mt-unsafe): dir is ours */
+        if (entry == NULL)
+            break;
+        only = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+               strcmp(entry->d_name, FS_LOCK_NAME) == 0;
+    }
+    return only;
+}
+
+/* A folder without objects keeps no lock file. Nobody has it locked then, or it stays. */
+static void
+remove_idle_lock(const char *folder)
+{
+    AUTO(fs_close_fd) int fd = -1;
+    char path[PATH_MAX];
+    Error ignored;
+
+    if (!has_only_lock(folder) || !fs_join(folder, FS_LOCK_NAME, path, &ignored))
+        return;
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still_there(fd, path) &&
+        has_only_lock(folder))
+        (void) !unlink(path);
 }
 
 static bool
@@ -337,7 +384,10 @@ fs_remove(Store *store, const char *key, Error *err)
         return fs_fail(err, "unlink", path);
     for (;;) {
         fs_folder_of(path, folder);
-        if (strlen(folder) <= strlen(fs->root) || rmdir(folder) != 0)
+        if (strlen(folder) <= strlen(fs->root))
+            return true;
+        remove_idle_lock(folder);
+        if (rmdir(folder) != 0)
             return true;
         memcpy(path, folder, sizeof path);
     }

@@ -221,6 +221,36 @@ statements_fail_with_kind_and_sqlstate_and_go_on(void **state)
     FAILS(pg_exec(victim, arena, "SELECT 1", &r, &err), ERR_TRANSIENT);
 }
 
+/* What a catalog function says when the object goes away between the rows and its own look. */
+static void
+a_question_that_met_ddl_may_be_asked_again(void **state)
+{
+    (void) state;
+
+    static const struct {
+        const char *sql;
+        const char *sqlstate;
+    } races[] = {
+        {"SELECT array_in('{}', 0, -1)", "XX000"},
+        {"SELECT 'no_such_table'::regclass", "42P01"},
+        {"SELECT 'no_such_type'::regtype", "42704"},
+        {"SELECT 'no_such_schema'::regnamespace", "3F000"},
+    };
+
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = connect_with(&pg, "", false);
+    Error err = {0};
+    PgResult r;
+
+    for (size_t i = 0; i < sizeof races / sizeof races[0]; i++) {
+        FAILS(pg_ask(conn, arena, races[i].sql, 0, NULL, &r, &err), ERR_TRANSIENT);
+        assert_string_equal(pg_sqlstate(conn), races[i].sqlstate);
+        FAILS(pg_query(conn, arena, races[i].sql, 0, NULL, &r, &err), ERR_INPUT);
+    }
+    FAILS(pg_ask(conn, arena, "SELECT 1/0", 0, NULL, &r, &err), ERR_INPUT);
+    OK(pg_ask(conn, arena, "SELECT 1", 0, NULL, &r, &err));
+}
+
 /* --- the server ------------------------------------------------------------------------------ */
 
 static void
@@ -570,6 +600,7 @@ main(void)
         cmocka_unit_test(passwords_are_asked_for_and_checked),
         cmocka_unit_test(settings_are_pinned_over_role_and_database),
         cmocka_unit_test(statements_fail_with_kind_and_sqlstate_and_go_on),
+        cmocka_unit_test(a_question_that_met_ddl_may_be_asked_again),
         cmocka_unit_test(server_facts_need_no_superuser),
         cmocka_unit_test(columns_get_their_types),
         cmocka_unit_test(keys_follow_the_catalog),

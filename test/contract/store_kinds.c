@@ -108,6 +108,10 @@ links_are_followed_and_empty_folders_go(void **state)
     AUTO_ARENA Arena *arena = arena_new();
     static const char *const keys[] = {"linked/x", "real/x"};
     Error err = {0};
+    AUTO_BUF Buf bytes = {0};
+    StoreVersion version;
+    bool found;
+    bool swapped;
     size_t count;
     Str *names;
 
@@ -122,7 +126,10 @@ links_are_followed_and_empty_folders_go(void **state)
     assert_int_equal(unlink(store_local_path(test->store, arena, "linked")), 0);
     assert_int_equal(unlink(store_local_path(test->store, arena, "dangling")), 0);
     OK(store_put(test->store, "a/b/c", STR("1"), &err));
-    OK(store_remove(test->store, "a/b/c", &err));
+    OK(store_get(test->store, "a/b/c", &bytes, &found, &version, &err));
+    OK(store_put_match(test->store, "a/b/c", &version, STR("0"), &swapped, &version, &err));
+    assert_true(swapped);
+    OK(store_remove(test->store, "a/b/c", &err)); /* with what the swap locked */
     OK(store_list_folders(test->store, "", arena, &names, &count, &err));
     assert_int_equal(count, 1);
     OK(store_put(test->store, "a/b/c", STR("2"), &err)); /* and come back */

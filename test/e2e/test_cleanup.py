@@ -13,6 +13,7 @@ from lib import foreign
 from lib.oracle import compare
 from lib.postgres import Database, Postgres, lsn
 from lib.readers import READERS
+from lib.storage import Storage
 from lib.walberg import Walberg, environment
 
 TABLES = ("create table t (id int primary key, v text)",
@@ -87,7 +88,8 @@ def test_all_leaves_nothing_and_run_begins_again(filled, database, lake):
     filled.once()
     assert lake.has("rejects", "_walberg")
     cleanup(filled, "--all", "--yes")
-    assert files(filled, "") == []
+    assert not filled.storage.list()
+    assert not list((filled.folder / "lake").iterdir())
     assert filled.slot() is None
     assert publications(database) == []
     assert not (filled.folder / "state").exists()
@@ -122,6 +124,26 @@ def test_what_is_not_ours_stays(database, walberg, lake, tmp_path):
     assert second.slot()[0] == "walberg_second"
     second.once()
     second.call("verify", *second.positional(), check=True)
+
+
+def test_a_publication_that_another_lake_reads_stays(filled, database, lake, tmp_path):
+    """The same pipeline's name, another slot: the first one that ran made it."""
+    publication = f"walberg_{database.name}"
+    second = Walberg(database, Storage(tmp_path / "lake-2"), tmp_path / "second",
+                     source__slot="another")
+    second.folder.mkdir()
+    second.once()
+    assert state(filled)["publication_made"] and not state(second)["publication_made"]
+    done = cleanup(filled, "--all", "--yes")
+    assert f"publication {publication} stays: slot another may read it" in done.stderr
+    assert publications(database) == [publication]
+    database.execute("insert into other values (2)")
+    second.once()
+    second.call("verify", *second.positional(), check=True)
+    done = cleanup(second, "--all", "--yes")
+    assert f"publication {publication} stays: this pipeline did not make it" in done.stderr
+    assert f'hint: when nobody reads it: drop publication "{publication}"' in done.stderr
+    assert publications(database) == [publication]
 
 
 def test_rejects_after_beginning_again_on_another_server(database, walberg, lake, tmp_path):

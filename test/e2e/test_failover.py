@@ -8,7 +8,7 @@ from test_copy_resume import create, finish, interrupt
 
 from lib.env import wait_for
 from lib.lake import Lake
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 from lib.postgres import Database, Postgres, lsn
 from lib.storage import Storage
 from lib.walberg import Walberg
@@ -197,3 +197,86 @@ def test_failover_in_the_middle_of_a_copy(pair):
         conn.execute("insert into t values (9000, 'later')")
     finish(pair.walberg)
     compare(pair.database, pair.lake, ["big"])
+
+
+@pytest.fixture
+def with_a_standby(tmp_path):
+    """walberg is to read the standby, which can be decoded since Postgres 16."""
+    primary = Postgres(17)
+    database = Database(primary, "shop")
+    database.execute(*TABLE, "create publication walberg_shop for table t")
+    standby = primary.standby()
+    walberg = Walberg(Database(standby, "shop", new=False), Storage(tmp_path / "lake"), tmp_path)
+    yield database, walberg, standby
+    walberg.kill()
+    for server in (standby, primary):
+        server.remove()
+
+
+@pytest.fixture
+def reading_the_standby(with_a_standby):
+    database, walberg, _ = with_a_standby
+
+    def has_slot():
+        database.execute("select pg_log_standby_snapshot()")  # the slot waits for one
+        return walberg.slot() and walberg.status()["state"] == "streaming"
+
+    walberg.start()
+    wait_for("slot", has_slot, 60, pause=0.5)
+    return with_a_standby
+
+
+def test_the_standby_is_promoted_while_the_slot_is_made(with_a_standby):
+    """Its first position is of the new timeline."""
+    database, walberg, standby = with_a_standby
+    walberg.start()
+    wait_for("slot", walberg.slot, 60)
+    database.server.stop()
+    standby.promote()
+    walberg.database.execute("insert into t values (1000, 'after')", "checkpoint")
+    walberg.wait_streaming()
+    assert walberg.stop() == 0
+    walberg.database.execute("insert into t values (2000, 'later')")
+    walberg.once()
+    compare(walberg.database, Lake(walberg.storage), ["t"])
+
+
+def test_the_standby_that_is_read_is_promoted(reading_the_standby):
+    """The stream goes on over it: what it brings is of the new timeline then."""
+    database, walberg, standby = reading_the_standby
+    lake = Lake(walberg.storage)
+    database.execute("insert into t values (1000, 'before')")
+    wait_for("rows", lambda: is_equal(database, lake, ["t"]), 60)
+    database.server.stop()
+    standby.promote()
+    for n in range(3):
+        walberg.database.execute(f"insert into t values ({2000 + n}, 'after')")
+        wait_for("rows", lambda: is_equal(walberg.database, lake, ["t"]), 60)
+        # sessions begin again, and ask which past the source has
+        walberg.database.execute("select pg_terminate_backend(active_pid)"
+                                 " from pg_replication_slots where active_pid is not null")
+    assert walberg.stop() == 0
+    walberg.database.execute("insert into t values (3000, 'later')")
+    walberg.once()
+    compare(walberg.database, lake, ["t"])
+    assert "another timeline was=1 is=2" in walberg.log()
+
+
+def test_the_standby_that_is_read_follows_another_one(reading_the_standby):
+    """To the timeline of the new primary, and is promoted itself then."""
+    database, walberg, standby = reading_the_standby
+    lake = Lake(walberg.storage)
+    server = database.server
+    server.stop()
+    server.follow()
+    server.promote()
+    database.execute("checkpoint", "insert into t values (1000, 'second')")
+    wait_for("rows", lambda: is_equal(database, lake, ["t"]), 60)
+    server.stop()
+    standby.promote()
+    walberg.database.execute("insert into t values (2000, 'third')")
+    wait_for("rows", lambda: is_equal(walberg.database, lake, ["t"]), 60)
+    assert walberg.stop() == 0
+    walberg.once()
+    compare(walberg.database, lake, ["t"])
+    assert "is=3" in walberg.log()

@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -228,6 +229,33 @@ def test_an_old_relation_message_does_not_park(database, walberg, lake):
     database.execute("update late set v = v + 1 where id > 1")
     walberg.once()
     compare(database, lake, ["t", "late"])
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_a_key_of_the_settings_whose_column_was_renamed(looked, database, walberg, lake):
+    """run, while it streams and at its start, and check say the same, and mend by the new name."""
+    old = {"tables__public.t.key": "[code]"}
+    database.execute("create table t (code int not null, v text)",
+                     "create unique index i on t (code)",
+                     "alter table t replica identity using index i",
+                     "create table other (id int primary key)",
+                     "insert into t select n, 'a' from generate_series(1, 20) n")
+    walberg.start(**old)
+    walberg.wait_streaming()
+    database.execute("alter table t rename code to kode", "insert into other values (1)")
+    if looked:
+        time.sleep(6)
+    database.execute("update t set v = 'b' where kode < 5", "insert into other values (2)")
+    wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30)
+    assert "key column code does not arrive" in why(walberg)
+    wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+    assert walberg.stop() == 0
+    assert "key column code does not arrive" in walberg.call("check", *walberg.positional(),
+                                                             **old).stdout
+    walberg.call("run", "--once", *walberg.positional(), **old)
+    assert "key column code does not arrive" in why(walberg)
+    walberg.once(**{"tables__public.t.key": "[kode]"})
+    compare(database, lake, ["t", "other"])
 
 
 @pytest.mark.parametrize("start", [False, True], ids=["running", "at the start"])

@@ -191,6 +191,42 @@ def test_a_column_that_is_partitioned_by_changes(change, left, running, database
     compare(database, lake, ["t"])
 
 
+@pytest.mark.parametrize("change, now", [
+    ("rename region to area", ["day(at)", "identity(area)"]),
+    ("drop region", ["day(at)"]),
+])
+def test_check_says_of_old_names_what_run_does(change, now, database, walberg, lake):
+    """The setting that the lake took on is followed by field id; the new names say the same."""
+    old = partition("t", "day(at)", "region")
+    walberg.settings.update(old)
+    database.execute("create table t (id int primary key, at timestamp, region text)")
+    walberg.once()
+    database.execute(f"alter table t {change}", "insert into t (id) values (1)")
+
+    def check():
+        return walberg.call("check", *walberg.positional())
+
+    for _ in range(2):  # before the lake follows the column, and after
+        done = check()
+        assert done.returncode == 0, done.stdout
+        assert "public.t has no column region" in done.stdout
+        assert f"goes on by {', '.join(now)}" in done.stdout
+        assert f"set it to [{', '.join(now)}]" in done.stdout
+        walberg.once()
+    assert walberg.log().count("the setting of partitions is of before columns changed") == 2
+    before = field(lake)
+    walberg.settings.update(partition("t", *now))
+    walberg.once()
+    assert field(lake) == before
+    assert "has no column" not in check().stdout
+    walberg.settings.update(partition("t", "day(at)", "bucket(4, region)"))  # not followed by any
+    done = check()
+    assert done.returncode == 1 and "public.t has no column region" in done.stdout
+    done = walberg.call("run", "--once", *walberg.positional())
+    assert done.returncode == 1
+    assert "has no column region" in walberg.status()["tables"][0]["error"]
+
+
 def test_widened_columns(database, walberg, lake):
     walberg.settings.update(partition("t", "v", "truncate[10](w)", "bucket[5](v)"))
     with database.connect() as conn:

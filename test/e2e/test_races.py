@@ -1,5 +1,6 @@
 """Changes that come at an unlucky moment: between a look at the catalog and the stream, between the
 plan of a copy and its COPY, while walberg is down."""
+import contextlib
 import signal
 import time
 
@@ -53,6 +54,41 @@ def test_names_are_swapped_and_swapped_back_while_down(database, walberg, lake):
     database.execute(*swap, "insert into t (id, a, b) values (2, 'AYE', 'BEE')", *swap,
                      "insert into t (id, a, b) values (3, 'a3', 'b3')")
     walberg.once()
+    compare(database, lake, ["t"])
+
+
+@contextlib.contextmanager
+def failing_questions(database):
+    """format_type() meets a function that is gone, as it does when DDL commits at the same moment:
+    "cache lookup failed for function"."""
+    change = "update pg_type set typmodout = {} where oid = 'varchar'::regtype"
+    database.execute(change.format("999999"))
+    yield
+    database.execute(change.format("'varchartypmodout'::regproc"))
+
+
+def test_a_question_that_fails_is_asked_again_while_it_streams(database, walberg, lake):
+    database.execute("create table t (id int primary key, v varchar(10))")
+    start(walberg)
+    with failing_questions(database):
+        database.execute("create table later (id int primary key)", "insert into later values (1)")
+        walberg.wait_for_log("cannot look for new tables")
+        database.execute("insert into t values (1, 'x')")
+        walberg.wait_caught_up()
+        # its columns have to be asked for
+        database.execute("alter table t add column w varchar(10)",
+                         "insert into t values (2, 'y', 'z')")
+        walberg.wait_for_log("the stream was interrupted")
+    wait_for("the new table", lambda: is_equal(database, lake, ["t", "later"]), 60)
+
+
+def test_a_question_that_fails_at_the_start_is_asked_again(database, walberg, lake):
+    database.execute("create table t (id int primary key, v varchar(10))",
+                     "insert into t values (1, 'x')")
+    with failing_questions(database):
+        walberg.start()
+        walberg.wait_for_log("cannot read the tables of the source.*cache lookup failed")
+    walberg.wait_streaming()
     compare(database, lake, ["t"])
 
 

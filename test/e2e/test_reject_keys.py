@@ -1,8 +1,9 @@
 """A value that its column cannot hold, where it tells rows apart."""
 import pytest
 
+from lib.env import wait_for
 from lib.lake import Lake
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 from lib.postgres import Database, Postgres
 from lib.readers import READERS
 from lib.storage import Storage
@@ -50,6 +51,36 @@ def test_the_copy_parks_the_table(on_reject, database, walberg, lake):
                      "delete from t where d = 'infinity'")
     run(walberg, 0, **CAST)
     assert rows(walberg) == [(1, "-infinity", "less"), (1, "2026-01-01", "day")]
+
+
+def test_any_value_parks_when_that_is_set(database, walberg, lake):
+    """By the copy as by the stream; the other tables go on."""
+    database.execute("create table t (id int primary key, d date)",
+                     "create table other (id int primary key)", "insert into other values (1)",
+                     "insert into t select n, '2026-01-01' from generate_series(1, 20000) n",
+                     "insert into t values (0, 'infinity')")
+    run(walberg, 1, on_reject="park")
+    assert "on_reject is park" in why(walberg)
+    assert rows(walberg) == []
+    assert records(walberg) == [('{"id":0}', "d", "infinity")]
+    compare(database, lake, ["other"])
+    run(walberg, 1, on_reject="park")  # it is still there
+    assert "on_reject is park" in why(walberg)
+
+    walberg.start(on_reject="park")
+    wait_for("parked", lambda: "on_reject is park" in (why(walberg) or ""), 30)
+    database.execute("insert into other values (2)")
+    wait_for("others", lambda: is_equal(database, lake, ["other"]), 30)
+    database.execute("update t set d = '2026-01-02' where id = 0")
+    assert walberg.call("resync", *walberg.positional(), "t").returncode == 0
+    walberg.wait_streaming()
+    assert compare(database, lake, ["t", "other"]) == 20003
+    # a copy of what the lake has already: its rows stay
+    database.execute("update t set d = 'infinity' where id = 1")
+    wait_for("parked", lambda: "on_reject is park" in (why(walberg) or ""), 30)
+    done = walberg.call("resync", *walberg.positional(), "t")
+    assert done.returncode != 0, done.stdout
+    assert len(rows(walberg)) == 20001
 
 
 @ON_REJECT

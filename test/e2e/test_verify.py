@@ -253,6 +253,27 @@ REJECTS = ("insert into t values ({0}, 'NaN', 'infinity', 'infinity', '[2:3]={{1
            " ({0} + 1, 'NaN', '-infinity', '294276-12-31 23:59:59.999999+00', '{{{{1}}}}')")
 
 
+def test_records_of_all_names_that_a_table_had_count(database, walberg):
+    """Of the one it was taken in under, of one in between by the stream and by a copy, of today's."""
+    database.execute("create table t (id int primary key, day date)", "create schema s",
+                     "insert into t values (1, 'infinity')")
+    walberg.once()
+    database.execute("alter table t rename to u")
+    walberg.once()
+    database.execute("insert into u values (2, '-infinity')")
+    walberg.once()
+    database.execute("alter table u set schema s", "alter table s.u rename to v",
+                     "insert into s.v values (3, 'infinity')")
+    walberg.start()
+    walberg.wait_streaming()
+    assert walberg.call("resync", *walberg.positional(), "s.v").returncode == 0
+    assert walberg.stop() == 0
+    database.execute("alter table s.v rename to w", "insert into s.w values (4, 'infinity')")
+    walberg.once()
+    _, tables = verify(walberg, code=0)
+    assert tables["s.w"]["rejected_values"] == 4
+
+
 def test_rejected_values_have_records(database, walberg, lake):
     """Whatever became of the names; of the copy, of the stream, and twice the same value."""
     database.execute("create table t (id int primary key, price numeric(8,2), day date,"

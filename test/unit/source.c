@@ -2,7 +2,7 @@
 #include "testing.h"
 
 #include "base/arena.h"
-#include "pg/conn.h"
+#include "pg/conn_internal.h"
 #include "source/copy.h"
 #include "source/keys.h"
 #include "source/publication.h"
@@ -404,6 +404,58 @@ types_are_linked_by_oid(void **state)
     FAILS(source_types_build(arena, &type_rows, &member_rows, &types, &err), ERR_BUG);
 }
 
+/* Codes and what they mean: Postgres documentation, appendix A. Only what a person has to act on
+ * may be ERR_INPUT when the catalogs are asked. */
+static void
+server_errors_are_told_apart(void **state)
+{
+    (void) state;
+
+    static const struct {
+        const char *sqlstate;
+        ErrKind kind;  /* of any statement */
+        ErrKind asked; /* of a question about the catalogs */
+    } cases[] = {
+        {"08006", ERR_TRANSIENT, ERR_TRANSIENT}, /* connection failure */
+        {"08P01", ERR_INPUT, ERR_INPUT},         /* protocol violation */
+        {"0A000", ERR_INPUT, ERR_INPUT},         /* not supported */
+        {"22012", ERR_INPUT, ERR_INPUT},         /* division by zero */
+        {"23505", ERR_INPUT, ERR_TRANSIENT},     /* unique violation */
+        {"25006", ERR_INPUT, ERR_INPUT},         /* read only */
+        {"25P03", ERR_TRANSIENT, ERR_TRANSIENT}, /* idle in transaction timeout */
+        {"25P04", ERR_TRANSIENT, ERR_TRANSIENT}, /* transaction timeout */
+        {"28P01", ERR_INPUT, ERR_INPUT},         /* invalid password */
+        {"3D000", ERR_INPUT, ERR_INPUT},         /* no such database */
+        {"3F000", ERR_INPUT, ERR_TRANSIENT},     /* no such schema */
+        {"40001", ERR_TRANSIENT, ERR_TRANSIENT}, /* serialization failure */
+        {"40P01", ERR_TRANSIENT, ERR_TRANSIENT}, /* deadlock */
+        {"42501", ERR_INPUT, ERR_INPUT},         /* insufficient privilege */
+        {"42601", ERR_INPUT, ERR_INPUT},         /* syntax error */
+        {"42703", ERR_INPUT, ERR_TRANSIENT},     /* undefined column */
+        {"42704", ERR_INPUT, ERR_TRANSIENT},     /* undefined object */
+        {"42710", ERR_INPUT, ERR_TRANSIENT},     /* duplicate object */
+        {"42883", ERR_INPUT, ERR_INPUT},         /* undefined function: another kind of server */
+        {"42P01", ERR_INPUT, ERR_TRANSIENT},     /* undefined table */
+        {"53300", ERR_TRANSIENT, ERR_TRANSIENT}, /* too many connections */
+        {"55000", ERR_INPUT, ERR_INPUT},         /* not in prerequisite state */
+        {"55006", ERR_TRANSIENT, ERR_TRANSIENT}, /* object in use */
+        {"55P03", ERR_TRANSIENT, ERR_TRANSIENT}, /* lock not available */
+        {"57014", ERR_TRANSIENT, ERR_TRANSIENT}, /* query canceled */
+        {"57P01", ERR_TRANSIENT, ERR_TRANSIENT}, /* admin shutdown */
+        {"57P03", ERR_TRANSIENT, ERR_TRANSIENT}, /* cannot connect now */
+        {"58030", ERR_TRANSIENT, ERR_TRANSIENT}, /* I/O error */
+        {"58P01", ERR_INPUT, ERR_INPUT},         /* undefined file: WAL that was removed */
+        {"XX000", ERR_INPUT, ERR_TRANSIENT},     /* internal: "cache lookup failed" */
+        {"XX001", ERR_INPUT, ERR_INPUT},         /* data corrupted */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (conn_error_kind(cases[i].sqlstate) != cases[i].kind ||
+            conn_ask_error_kind(cases[i].sqlstate) != cases[i].asked)
+            fail_msg("%s is of another kind", cases[i].sqlstate);
+    }
+}
+
 int
 main(void)
 {
@@ -422,6 +474,7 @@ main(void)
         cmocka_unit_test(copy_statement_has_columns_in_order_and_its_range),
         cmocka_unit_test(reports_come_three_times_within_the_timeout),
         cmocka_unit_test(types_are_linked_by_oid),
+        cmocka_unit_test(server_errors_are_told_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

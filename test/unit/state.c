@@ -35,6 +35,8 @@ sample_copy(void)
 static PipelineState
 sample(StateTable *tables)
 {
+    static StateName former = {"a", "b.c"};
+
     tables[0] = (StateTable){
         .oid = 16400,
         .source = "public.orders",
@@ -62,6 +64,8 @@ sample(StateTable *tables)
         .table_name = "a.b",
         .mended = true,
         .dropped = true,
+        .name_count = 1,
+        .names = &former,
         .copy = sample_copy(),
     };
     return (PipelineState){
@@ -75,6 +79,7 @@ sample(StateTable *tables)
         .publication = "walberg_shop",
         .publication_oid = 16390,
         .publication_version = "740",
+        .publication_made = true,
         .phase = SLOT_READY,
         .consistent_point = 0x1000,
         .committed = 0x2100,
@@ -109,7 +114,15 @@ what_is_written_is_read(void **state)
     assert_true(!read.tables[0].mended && read.tables[1].mended);
     assert_true(!read.tables[1].published.noted && read.tables[1].dropped);
     assert_int_equal(read.tables[0].copy.count, 0);
+    assert_true(state_has_name(&read.tables[0], STR("public"), STR("orders")));
+    assert_true(state_has_name(&read.tables[1], STR("a"), STR("b.c")));
+    assert_false(state_has_name(&read.tables[1], STR("a.b"), STR("c")));
+    state_add_name(arena, &read.tables[1], STR("a.b"), STR("c"));
+    state_add_name(arena, &read.tables[1], STR("a"), STR("b.c"));
+    assert_int_equal(read.tables[1].name_count, 2);
+    assert_true(state_has_name(&read.tables[1], STR("a.b"), STR("c")));
     assert_int_equal(read.tables[1].copy.count, 2);
+    assert_true(read.publication_made);
     assert_true(read.tables[1].copy.parts[0].loaded.rows == 5000000000);
     assert_true(read.tables[1].copy.parts[1].ranges[0].first_page == 4294967290);
     assert_true(read.tables[1].copy.parts[1].ranges[0].end_page == -1);

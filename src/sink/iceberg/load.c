@@ -672,7 +672,7 @@ iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err)
 
         TRY(partition_spec_resolve(arena, table->partition, schema, &spec, err));
         if (text.len > 0)
-            properties = property_set(arena, &properties, STR("walberg.partition"), text);
+            properties = property_set(arena, &properties, STR(PARTITION_PROPERTY), text);
     }
 
     TableCreate create = {

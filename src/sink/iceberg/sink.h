@@ -123,6 +123,7 @@ struct IcebergTable {
     int64_t index_repairs;          /* each gave data files other numbers in it */
     NumericWidth *numerics;         /* per column */
     const PartitionRule *partition; /* the setting; NULL: a table of our own */
+    bool partition_told;            /* that the setting has names of before */
     Places *places; /* of live data files, once deletes of a partitioned table were written */
     Pending pending;
     Buf bulk_rejects;     /* BulkFile of the rejects table, written by copying threads */

@@ -8,8 +8,6 @@
 #include "iceberg/partition.h"
 #include "sink/iceberg/sink.h"
 
-#define PARTITION_PROPERTY "walberg.partition"
-
 const PartitionSpec *
 iceberg_spec(const IcebergTable *table)
 {
@@ -114,6 +112,25 @@ follow_columns(IcebergTable *table)
                  LOG_STR("table", table->base.lake_name), LOG_INT("fields", lost));
 }
 
+/* As `check` says it. Once: a table is also loaded again after every failed commit. */
+static void
+tell_old_names(IcebergTable *table)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PartitionSpec wanted;
+    Error err;
+
+    if (table->partition_told ||
+        partition_spec_resolve(arena, table->partition, table->base.schema, &wanted, &err))
+        return;
+    table->partition_told = true;
+    err.msg[strcspn(err.msg, "\n")] = '\0';
+    log_warn(
+        "the setting of partitions is of before columns changed; the lake goes on",
+        LOG_STR("table", table->base.lake_name), LOG_STR("setting", err.msg),
+        LOG_VIEW("partition", partition_spec_text(arena, iceberg_spec(table), table->base.schema)));
+}
+
 bool
 iceberg_follow_spec(IcebergTable *table, bool columns_changed, Error *err)
 {
@@ -129,6 +146,8 @@ iceberg_follow_spec(IcebergTable *table, bool columns_changed, Error *err)
         return follow_setting(table, text, err);
     if (columns_changed)
         follow_columns(table);
+    if (shaped)
+        tell_old_names(table);
     return true;
 }
 
