@@ -1,0 +1,84 @@
+"""Values of many megabytes, long keys and very wide rows: by the copy, the stream, and updates that
+leave them alone. All arrive, and the memory that they cost is watched."""
+import pytest
+
+from lib.env import FULL, wait_for
+from lib.oracle import compare
+
+MB = 1024 * 1024
+SIZES = [1, 20, pytest.param(60, marks=pytest.mark.skipif(
+    not FULL, reason="part of make check-full"))]
+
+# Of a value of so many bytes as it comes. Text that does not compress well, in 32-byte words.
+WORDS = "(select string_agg(md5(i::text), '') from generate_series(1, {size} / 32) i)"
+KINDS = {
+    "text": WORDS,
+    "bytea": f"decode({WORDS}, 'hex')",
+    "jsonb": f"jsonb_build_object('k', {WORDS}, 'n', 1.50)",
+    "text[]": f"array['', {WORDS}, null]",
+    "integer[]": "(select array_agg(i * 1103515245 % 2147483647) from"
+                 " generate_series(1::bigint, {size} / 8) i)::integer[]",
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_value_of_many_megabytes(kind, size, database, walberg, lake):
+    value = KINDS[kind].format(size=size * MB)
+    database.execute(f"create table t (id int primary key, v {kind}, n int)",
+                     "alter table t alter v set storage external",
+                     f"insert into t values (1, {value}, 0), (2, null, 0), (3, {value}, 0)")
+    walberg.start(memory="64MB")
+    wait_for("copy", lambda: lake.has("t") and lake.table("t").position, 180)
+    walberg.wait_caught_up(180)
+    copied = walberg.resident_bytes()
+    database.execute(f"insert into t values (4, {value}, 0)",
+                     "update t set n = 1 where id in (1, 2)",             # v is not sent
+                     "update t set id = 5 where id = 3",                  # v is not sent, new key
+                     f"update t set v = {value} where id = 2",
+                     "delete from t where id = 1")
+    walberg.wait_caught_up(180)
+    streamed = walberg.resident_bytes()
+    assert compare(database, lake, ["t"], readers=["duckdb", "pyiceberg"]) == 4 - 1
+    print(f"{kind} {size} MB: {copied // MB} MB copied, {streamed // MB} MB streamed")
+    assert streamed < 256 * MB + 8 * size * MB
+
+
+def test_keys_of_two_kilobytes(database, walberg, lake):
+    """As long as an index takes them: 2,704 bytes after compression."""
+    database.execute("create table t (k text, v text, n int, primary key (k))",
+                     "create table parent (k bytea primary key, v text)",
+                     f"insert into t select i || {WORDS.format(size=2048)}, 'x', i"
+                     " from generate_series(1, 200) i",
+                     "insert into parent select decode(md5(i::text) || repeat('00', 2000)"
+                     " || md5(i::text), 'hex'), i from generate_series(1, 50) i")
+    walberg.once()
+    database.execute("update t set v = repeat(v, 20), n = -n where n % 3 = 0",
+                     "update t set k = 'moved ' || k where n % 5 = 0",
+                     "delete from t where n % 7 = 0",
+                     "update parent set v = 'y' where v::int % 2 = 0",
+                     "delete from parent where v = '1'")
+    walberg.once()
+    compare(database, lake, ["t", "parent"])
+    walberg.call("verify", *walberg.positional(), check=True)
+
+
+def test_1600_columns_with_wide_texts(database, walberg, lake):
+    """As many columns as Postgres takes; 300 of them too long for the row itself."""
+    columns = ", ".join(f"c{i} text" for i in range(1599))
+    wide = [i for i in range(1599) if i % 5 == 0][:300]
+    names = ", ".join(f"c{i}" for i in wide)
+    value = WORDS.format(size=4096)
+    database.execute(f"create table t (id int primary key, {columns})",
+                     *(f"alter table t alter c{i} set storage external" for i in wide),
+                     f"insert into t (id, {names}) select n, {', '.join(['w'] * len(wide))}"
+                     f" from generate_series(1, 20) n, {value} w(w)",
+                     "insert into t (id, c1598) values (21, 'last')")
+    walberg.once()
+    database.execute("update t set c1 = 'short' where id < 15",
+                     f"insert into t (id, {names}) select n, {', '.join(['w'] * len(wide))}"
+                     f" from generate_series(31, 40) n, {value} w(w)",
+                     "delete from t where id in (3, 33)",
+                     "update t set id = -id where id % 4 = 0")
+    walberg.once()
+    compare(database, lake, ["t"], readers=["duckdb", "java"])
