@@ -58,6 +58,55 @@ def test_array_of_a_million_numbers(database, walberg, lake):
     assert peak < 256 * MB
 
 
+def test_verify_reads_what_run_wrote(database, walberg):
+    """One value is larger than all the memory that others need."""
+    database.execute("create table t (id int primary key, v text, n int)",
+                     f"insert into t values (1, repeat('abcdefgh', {150 * MB // 8}), 1), (2, '', 2)")
+    walberg.once()
+    database.execute("update t set n = -n")
+    walberg.once()
+    walberg.call("verify", *walberg.positional(), check=True)
+
+
+def test_value_beyond_the_limit(database, walberg, lake):
+    """NULL, and recorded by its beginning: by the copy, the stream, unsent, in a list, in a struct.
+    All else of its row arrives, and a value of exactly the limit."""
+    over = f"repeat('\u00e9', {MB // 2}) || 'x'"
+    database.execute("create type pair as (x int, y text)",
+                     "create table t (id int primary key, v text, b bytea, l text[], p pair, n int)",
+                     "create table twins (v text, n int)", "alter table twins replica identity full",
+                     "create table other (id int primary key)",
+                     f"insert into t values (1, {over}, 'x', array['a'], null, 1),"
+                     f" (2, repeat('x', {MB}), decode(repeat('00', {MB // 2 - 1}), 'hex'), null, null, 2)",
+                     f"insert into twins values ({over}, 1), ('y' || {over}, 1)")
+    walberg.once(value_limit="1MB")
+    database.execute(f"insert into t values (3, 'y', 'y', array['a', {over}], null, 3),"
+                     f" (4, 'y', 'y', null, row(7, {over}), 4)",
+                     "update t set n = -n",                              # v of 1 is not sent
+                     "update t set id = 10 where id = 1",
+                     f"update t set v = {over} where id = 2",
+                     "delete from twins where v like 'y%'",
+                     "insert into other values (1)")
+    walberg.once(value_limit="1MB")
+    compare(database, lake, ["other"])
+    _, rows = READERS["java"](lake.table("t"))
+    assert sorted((row[0], row[1], row[3], row[4], row[5]) for row in rows) == [
+        (2, None, None, None, -2), (3, "y", None, None, -3), (4, "y", None, None, -4),
+        (10, None, ["a"], None, -1)]
+    assert {row[0]: len(row[2]) for row in rows} == {2: MB - 2, 3: 2, 4: 2, 10: 2}
+    _, rows = READERS["java"](lake.table("twins"))
+    assert sorted(rows) == [(None, 1)]
+    names, rows = READERS["java"](lake.table("rejects", "_walberg"))
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    assert sorted((r["table"], r["key"] or "", r["column"]) for r in records) == [
+        ("t", '{"id":1}', "v"), ("t", '{"id":2}', "v"), ("t", '{"id":3}', "l"),
+        ("t", '{"id":4}', "p"), ("twins", "", "v"), ("twins", "", "v")]
+    first = next(r for r in records if r["key"] == '{"id":1}')
+    assert first["value"] == "\u00e9" * 500
+    assert first["reason"] == f"longer than value_limit: {MB + 1} bytes"
+    walberg.call("verify", *walberg.positional(), check=True, value_limit="1MB")
+
+
 def test_keys_of_two_kilobytes(database, walberg, lake):
     """As long as an index takes them: 2,704 bytes after compression."""
     database.execute("create table t (k text, v text, n int, primary key (k))",
