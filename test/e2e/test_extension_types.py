@@ -1,7 +1,7 @@
 """The types of PostGIS and pgvector, by the initial copy and by the stream, as test_types does it.
 
-pgvector comes on a server of its own; PostGIS is large, and part of the full run only. What Postgres
-itself ships as extensions (ltree, cube, isn and so on) is in test_types.
+pgvector comes on a server of its own; PostGIS is large, and part of the full run only. What
+Postgres itself ships as extensions (ltree, cube, isn and so on) is in test_types.
 """
 import pytest
 

@@ -61,7 +61,8 @@ def test_array_of_a_million_numbers(database, walberg, lake):
 def test_verify_reads_what_run_wrote(database, walberg):
     """One value is larger than all the memory that others need."""
     database.execute("create table t (id int primary key, v text, n int)",
-                     f"insert into t values (1, repeat('abcdefgh', {150 * MB // 8}), 1), (2, '', 2)")
+                     f"insert into t values (1, repeat('abcdefgh', {150 * MB // 8}), 1),"
+                     " (2, '', 2)")
     walberg.once()
     database.execute("update t set n = -n")
     walberg.once()
@@ -73,11 +74,14 @@ def test_value_beyond_the_limit(database, walberg, lake):
     All else of its row arrives, and a value of exactly the limit."""
     over = f"repeat('\u00e9', {MB // 2}) || 'x'"
     database.execute("create type pair as (x int, y text)",
-                     "create table t (id int primary key, v text, b bytea, l text[], p pair, n int)",
-                     "create table twins (v text, n int)", "alter table twins replica identity full",
+                     "create table t (id int primary key, v text, b bytea, l text[], p pair,"
+                     " n int)",
+                     "create table twins (v text, n int)",
+                     "alter table twins replica identity full",
                      "create table other (id int primary key)",
                      f"insert into t values (1, {over}, 'x', array['a'], null, 1),"
-                     f" (2, repeat('x', {MB}), decode(repeat('00', {MB // 2 - 1}), 'hex'), null, null, 2)",
+                     f" (2, repeat('x', {MB}), decode(repeat('00', {MB // 2 - 1}), 'hex'), null,"
+                     " null, 2)",
                      f"insert into twins values ({over}, 1), ('y' || {over}, 1)")
     walberg.once(value_limit="1MB")
     database.execute(f"insert into t values (3, 'y', 'y', array['a', {over}], null, 3),"

@@ -1,10 +1,10 @@
 """oracle - what a table's rows must be in the lake, said by Postgres itself.
 
-The mapping (src/model/type.c, docs/design.md) is written a second time here, as SQL: for each column an
-expression whose value is the canonical form of lib/readers as jsonb. No text of a value is parsed
-by us on this side, so a wrong parser in walberg cannot be matched by the same wrong parser here.
-A value that its lake column cannot hold (NaN in a numeric(p,s), infinity in a date, an array of
-another shape) is NULL here, and is counted: the program must have recorded it as a reject.
+The mapping (src/model/type.c, docs/design.md) is written a second time here, as SQL: for each
+column an expression whose value is the canonical form of lib/readers as jsonb. No text of a value
+is parsed by us on this side, so a wrong parser in walberg cannot be matched by the same wrong
+parser here. A value that its lake column cannot hold (NaN in a numeric(p,s), infinity in a date, an
+array of another shape) is NULL here, and is counted: the program must have recorded it as a reject.
 """
 import collections
 import copy
