@@ -21,6 +21,7 @@ new_fold(const TableSchema *schema, bool folded)
     size_t columns = (size_t) schema->column_count;
 
     fold->folded = folded;
+    fold->value_bytes_max = SIZE_MAX;
     fold->in_key = xcalloc(columns + 1, sizeof(bool));
     fold->old = xcalloc(columns + 1, sizeof(Column));
     fold->variable = xcalloc(columns + 1, sizeof(int));
@@ -121,6 +122,13 @@ void
 batch_set_inserts_replace(Batch *batch, bool on)
 {
     batch->fold->inserts_replace = on;
+}
+
+void
+batch_set_value_limit(Batch *batch, int64_t bytes)
+{
+    assert(bytes > 0);
+    batch->fold->value_bytes_max = (size_t) bytes;
 }
 
 static void

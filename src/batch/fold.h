@@ -55,6 +55,9 @@ bool batch_apply(Batch *batch, const TupleMap *map, const Change *change,
 /* An earlier insert that may be in the lake already (user-declared keys, replay over a copy). */
 void batch_set_inserts_replace(Batch *batch, bool on);
 
+/* A value whose text is longer is a Reject, recorded by its first 1000 bytes. Without: no limit. */
+void batch_set_value_limit(Batch *batch, int64_t bytes);
+
 /* Append one row of the initial copy: no fold, keys are computed. Fails as batch_apply() does. */
 bool batch_append_row(Batch *batch, const TupleMap *map, const Datum *datums,
                       const ChangeOrigin *origin, Error *err) WARN_UNUSED;

@@ -4,6 +4,11 @@
 #include "batch/state.h"
 #include "decode/value.h"
 
+enum {
+    BEGINNING_BYTES = 1000, /* recorded of a value that is too long */
+    UTF8_BYTES_MAX = 4,     /* of a character */
+};
+
 /* --- Keys ------------------------------------------------------------------------------------ */
 
 /* Part of what is stored in every key index: never change it. */
@@ -42,6 +47,21 @@ refuse_key(const TableSchema *schema, int column, Str reason, Error *err)
                 schema->qualified);
 }
 
+static bool
+is_too_long(const Batch *batch, Str text)
+{
+    return text.len > batch->fold->value_bytes_max;
+}
+
+static ParseResult
+parse(const Batch *batch, Column *column, Str text, const char **out_reason)
+{
+    if (!is_too_long(batch, text))
+        return value_parse(column, text, out_reason);
+    *out_reason = "longer than value_limit";
+    return PARSE_REJECT;
+}
+
 bool
 rows_old_key(Batch *batch, const TupleMap *map, const Tuple *old, Hash128 *out_key, Error *err)
 {
@@ -68,7 +88,7 @@ rows_old_key(Batch *batch, const TupleMap *map, const Tuple *old, Hash128 *out_k
                         schema->qualified, STR_ARG(schema->columns[c].field.name));
         if (datum->kind == DATUM_NULL) {
             column_append_null(&fold->old[c]);
-        } else if (value_parse(&fold->old[c], datum->text, &reason) == PARSE_REJECT) {
+        } else if (parse(batch, &fold->old[c], datum->text, &reason) == PARSE_REJECT) {
             if (fold->in_key[c])
                 return refuse_key(schema, c, str_of(reason), err);
             /* of a whole row: NULL here as it was when the row was written */
@@ -116,15 +136,36 @@ keep_reject_text(Batch *batch, Str text)
     return (Span){.offset = start, .length = batch->reject_bytes.len - start};
 }
 
+/* Its beginning, without half a character at the end. */
+static Str
+beginning(Str text)
+{
+    size_t length = text.len < BEGINNING_BYTES ? text.len : BEGINNING_BYTES;
+
+    while (length < text.len && length > BEGINNING_BYTES - UTF8_BYTES_MAX &&
+           ((uint8_t) text.ptr[length] & 0xc0) == 0x80)
+        length--;
+    return (Str){.ptr = text.ptr, .len = length};
+}
+
 static void
 record_reject(Batch *batch, const RowEvent *event, int datum, const char *reason)
 {
+    Str text = event->tuple->datums[datum].text;
+    AUTO_BUF Buf why = {0};
+
+    buf_cstr(&why, reason);
+    if (is_too_long(batch, text)) {
+        buf_printf(&why, ": %zu bytes", text.len);
+        text = beginning(text);
+    }
+
     Reject reject = {
         .position = event->origin->position,
         .commit_time_us = event->origin->commit_time_us,
         .column = event->map->column_map[datum],
-        .value = keep_reject_text(batch, event->tuple->datums[datum].text),
-        .reason = keep_reject_text(batch, str_of(reason)),
+        .value = keep_reject_text(batch, text),
+        .reason = keep_reject_text(batch, buf_view(&why)),
     };
 
     BUF_PUSH(&batch->rejects, Reject, reject);
@@ -236,7 +277,7 @@ append_unsent(Batch *batch, const RowEvent *event, int datum)
     const char *reason;
 
     if (old != NULL && old->kind == DATUM_TEXT) {
-        if (value_parse(&batch->columns[c], old->text, &reason) == PARSE_REJECT)
+        if (parse(batch, &batch->columns[c], old->text, &reason) == PARSE_REJECT)
             column_append_null(&batch->columns[c]); /* recorded when it was written */
         return;
     }
@@ -262,7 +303,7 @@ append_datums(Batch *batch, const RowEvent *event)
             append_unsent(batch, event, i);
         } else if (datum->kind == DATUM_NULL) {
             column_append_null(&batch->columns[c]);
-        } else if (value_parse(&batch->columns[c], datum->text, &reason) == PARSE_REJECT) {
+        } else if (parse(batch, &batch->columns[c], datum->text, &reason) == PARSE_REJECT) {
             column_append_null(&batch->columns[c]);
             record_reject(batch, event, i, reason);
         }

@@ -9,6 +9,7 @@ struct Fold {
     bool folded;
     bool inserts_replace;
     bool sealed;
+    size_t value_bytes_max;
     bool *in_key;  /* per column of the schema: part of the key under KEY_COLUMNS */
     Column *old;   /* one row: an old tuple, laid out like schema->columns */
     KeyMap map;    /* key -> last row */

@@ -328,6 +328,7 @@ scan_table(Verify *verify, VerifyTable *table, bool notes, Error *err)
         .batch = batch_new(table->source->schema, false),
         .map = map_columns(arena, table->source->schema, notes)};
 
+    batch_set_value_limit(scan.batch, verify->config->value_limit);
     scan.datums = ARENA_ARRAY(arena, Datum, (size_t) scan.map.count);
     TRY(source_copy_plan(
         verify->conn, arena,

@@ -58,6 +58,10 @@ OPTION("copy.workers", copy_workers, INT, "4", "1", "64", 0, "connections of the
 OPTION("on_reject", on_reject, ENUM, "record", "record|park", NULL, 0,
        "a value that its column cannot hold: record it in _walberg.rejects, or park the table; in "
        "a key column it always parks the table")
+OPTION(
+    "value_limit", value_limit, SIZE, "1GB", "1MB", NULL, 0,
+    "a value that is longer as text (bytea: two digits a byte) does not arrive: as on_reject says "
+    "it is recorded by its first 1000 bytes. Postgres has none beyond 1GB")
 OPTION("on_add_default", on_add_default, ENUM, "rewrite", "rewrite|ignore", NULL, 0,
        "a column added with a default: rewrite the table in the lake, so that old rows have it, or "
        "let them read NULL (not when rows are found by it: in the key, or REPLICA IDENTITY FULL)")

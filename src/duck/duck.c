@@ -35,6 +35,8 @@ set_options(duckdb_config config, const DuckOptions *options, Error *err)
      * in bytes for its row groups, which is what bounds the memory of wide rows. */
     if (options->threads == 1)
         TRY(set_option(config, "preserve_insertion_order", "false", err));
+    if (options->reads_once)
+        TRY(set_option(config, "enable_external_file_cache", "false", err));
     if (options->memory_bytes_max > 0) {
         snprintf(number, sizeof number, "%" PRId64 "B", options->memory_bytes_max);
         TRY(set_option(config, "memory_limit", number, err));

@@ -15,6 +15,7 @@ typedef struct Duck Duck;
 
 typedef struct DuckOptions {
     int64_t memory_bytes_max;   /* DuckDB's memory_limit; 0 = its default */
+    bool reads_once;            /* keep nothing of the files that are read */
     int threads;                /* background threads; 1 = the calling thread does all the work */
     const char *temp_directory; /* where it may spill; NULL = nowhere */
     int64_t temp_bytes_max;     /* and how much; 0 = DuckDB's default */

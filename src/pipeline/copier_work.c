@@ -104,6 +104,7 @@ run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Er
 
     TRY(copy_reader_open(conn, task, &run, &source.reader, err));
     source.batch = batch_new(table->schema, false);
+    batch_set_value_limit(source.batch, copier->pl->config->value_limit);
 
     bool done = sink_bulk_load(copier->pl->sink, table->sink_table, &source.source, err);
     int64_t rows = copy_reader_rows(source.reader);

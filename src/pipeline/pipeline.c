@@ -136,6 +136,7 @@ start_reader(Pipeline *pl)
         .commit_rows = pl->config->commit_rows,
         .commit_bytes = pl->config->commit_bytes,
         .memory_bytes_max = (size_t) pl->config->memory / 5,
+        .value_bytes_max = pl->config->value_limit,
         .park_on_reject = strcmp(pl->config->on_reject, "park") == 0,
         .cancel = pl->cancel,
         .leaving = pl->options->leaving,

@@ -172,6 +172,7 @@ batch_for(Reader *reader, PipeTable *table)
     if (!epoch_has_begun(reader))
         reader->first_change_ms = clock_ms();
     table->filling = batch_new(table->reading, true);
+    batch_set_value_limit(table->filling, reader->options.value_bytes_max);
     batch_set_inserts_replace(table->filling,
                               table->inserts_replace || reader->transaction < table->replay_until);
     part = (EpochPart){.table = table, .batch = table->filling};

@@ -30,6 +30,7 @@ typedef struct ReaderOptions {
     int64_t commit_rows;
     int64_t commit_bytes;
     size_t memory_bytes_max; /* of the batches of one epoch; then it is handed over in pieces */
+    int64_t value_bytes_max; /* of a value's text; a longer one is a reject */
     bool park_on_reject;
     Cancel *cancel;          /* leave at once */
     Cancel *leaving;         /* set with `stop`: no further question to the catalogs */

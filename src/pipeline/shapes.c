@@ -71,9 +71,9 @@ compare(Pipeline *pl, PipeTable *table, const SourceTable *now, Position from, P
     if (now->problem != NULL && now->schema->key_mode == KEY_NONE &&
         table->schema->key_mode != KEY_NONE)
         return; /* no shape to follow: the next row parks it, with the reason */
-    if (schema_same_shape(table->schema, now->schema))
-        pipe_table_set_due(table, NULL, POSITION_NONE);
-    else if (table->due == NULL || !schema_same_shape(table->due, now->schema)) {
+    /* The shape of now is noted, too: what is on its way may be of another one, and not the last */
+    if (table->due == NULL || schema_same_shape(table->schema, now->schema) ||
+        !schema_same_shape(table->due, now->schema)) {
         pipe_table_set_due(table, now->schema, at);
         table->due_from = from;
     }
@@ -94,7 +94,8 @@ static bool
 is_due(const Pipeline *pl, const PipeTable *table)
 {
     return table->due != NULL && !pipe_table_is_hidden(table) &&
-           atomic_load(&table->state) == TABLE_STREAMING && pl->committed >= table->due_at;
+           atomic_load(&table->state) == TABLE_STREAMING && pl->committed >= table->due_at &&
+           !schema_same_shape(table->schema, table->due);
 }
 
 bool

@@ -118,8 +118,6 @@ pipe_table_set_schema(PipeTable *table, const TableSchema *schema)
 
     table->schema = schema_ref(schema);
     schema_unref(old);
-    if (table->due != NULL && schema_same_shape(table->due, schema))
-        pipe_table_set_due(table, NULL, POSITION_NONE);
 }
 
 void

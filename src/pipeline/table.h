@@ -34,7 +34,7 @@ const char *table_state_name(TableState state); /* as in status --json */
 typedef struct PipeTable {
     const TableSchema *schema; /* of what was committed last; holds a reference */
     SinkTable *sink_table;     /* NULL: could not be attached (parked) */
-    const TableSchema *due;    /* what the catalog said, if other; holds a reference */
+    const TableSchema *due;    /* what the catalog said last; holds a reference */
     Position due_from;         /* it was read after this */
     Position due_at;           /* the stream has to be here to know that it holds */
     Position ahead;            /* the stream committed it up to here: queries see as much of all */
@@ -93,9 +93,9 @@ void pipe_table_copy_again(PipeTable *table, const char *reason);
 bool pipe_table_needs_copy(const PipeTable *table);
 /* Its rows are in the lake, of several moments: shown when the stream has brought them to one. */
 bool pipe_table_is_hidden(const PipeTable *table);
-/* schema := the shape, and nothing is due any more if it is that. Main thread. */
+/* schema := the shape. Main thread. */
 void pipe_table_set_schema(PipeTable *table, const TableSchema *schema);
-/* The catalog has another shape than `schema`, as of the position. Main thread. */
+/* The catalog has this shape as of the position; NULL: not known. Main thread. */
 void pipe_table_set_due(PipeTable *table, const TableSchema *now, Position at);
 /* Something to say of it that does not stop it; NULL: nothing (any more). Main thread. */
 void pipe_table_note(PipeTable *table, const char *note);

@@ -8,10 +8,10 @@
  * open goes on with the old views, and with the old sets of deleted rows, which are kept while
  * somebody may ask for them (lake_pin).
  *
- * Names are as in Postgres. DuckDB does not tell case apart: of two tables whose names differ in
- * nothing else the first in byte order is shown, the other is left out, with a log line. Tables
- * that cannot be read rightly (equality deletes, deletion vectors, files outside of the warehouse)
- * are left out, never shown wrongly. */
+ * Names are as in Postgres. DuckDB does not tell case apart: tables whose names differ in nothing
+ * else are left out: of a statement it is not known whether a name was quoted, so whichever of them
+ * were shown would be the wrong one for somebody. Tables that cannot be read rightly (equality
+ * deletes, deletion vectors, files outside of the warehouse) are left out, never shown wrongly. */
 #ifndef QUERY_LAKE_H
 #define QUERY_LAKE_H
 

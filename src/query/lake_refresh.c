@@ -255,7 +255,6 @@ static const char *
 flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
 {
     Str space = str_of(table->space);
-    const char *twin = view_twin_columns(arena, schema);
 
     if (pg_catalog_owns_schema(space))
         return "the name of its schema is taken";
@@ -266,11 +265,6 @@ flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
                             "table %s has its name but for the case of letters, which cannot "
                             "be told apart here",
                             table->twin);
-    if (twin != NULL)
-        return arena_printf(arena,
-                            "its columns %s differ in the case of letters only, which cannot "
-                            "be told apart here",
-                            twin);
     if (schema->field_count == 0)
         return "it has no columns";
     if (!iceberg_schema_understood(schema))

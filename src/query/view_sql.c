@@ -10,18 +10,40 @@
 
 enum { DECIMAL_DIGITS_MAX = 38 };
 
-const char *
-view_twin_columns(Arena *arena, const IcebergSchema *schema)
+/* --- names --------------------------------------------------------------------------------- */
+
+static bool
+is_same(Str a, Str b)
+{
+    return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+/* Another column than `except` has the name, to DuckDB. */
+static bool
+is_taken(const IcebergSchema *schema, Str name, int except)
 {
     for (int i = 0; i < schema->field_count; i++)
-        for (int j = 0; j < i; j++) {
-            Str a = schema->fields[j].name;
-            Str b = schema->fields[i].name;
+        if (i != except && is_same(schema->fields[i].name, name))
+            return true;
+    return false;
+}
 
-            if (a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0)
-                return arena_printf(arena, "%.*s and %.*s", STR_ARG(a), STR_ARG(b));
-        }
-    return NULL;
+/* The id is the column's own, so no two names that end with one are the same. */
+static void
+put_shown_name(Buf *name, const IcebergSchema *schema, int column)
+{
+    const Field *field = &schema->fields[column];
+    int underscores = 0;
+
+    buf_str(name, field->name);
+    while (is_taken(schema, buf_view(name), column)) {
+        buf_reset(name);
+        buf_str(name, field->name);
+        underscores++;
+        for (int i = 0; i < underscores; i++)
+            buf_byte(name, '_');
+        buf_printf(name, "%d", field->id);
+    }
 }
 
 /* --- columns ------------------------------------------------------------------------------- */
@@ -79,6 +101,7 @@ numeric_scale(const ViewTable *table, int column)
 static void
 put_columns(Buf *sql, const ViewTable *table, const FileShape *shape)
 {
+    AUTO_BUF Buf name = {0};
     bool first = true;
 
     for (int i = 0; i < table->schema->field_count; i++) {
@@ -94,7 +117,9 @@ put_columns(Buf *sql, const ViewTable *table, const FileShape *shape)
             buf_printf(sql, "%s AS ", shape->columns[i].expression);
         else
             buf_printf(sql, "c%d AS ", field->id);
-        duck_quote_identifier(sql, field->name);
+        buf_reset(&name);
+        put_shown_name(&name, table->schema, i);
+        duck_quote_identifier(sql, buf_view(&name));
         first = false;
     }
 }
@@ -287,6 +312,7 @@ view_attributes(Arena *arena, const ViewTable *table, PgAttribute **out_attribut
 {
     const IcebergSchema *schema = table->schema;
     PgAttribute *attributes = ARENA_ARRAY(arena, PgAttribute, (size_t) schema->field_count);
+    AUTO_BUF Buf name = {0};
     size_t count = 0;
 
     for (int i = 0; i < schema->field_count; i++) {
@@ -296,9 +322,11 @@ view_attributes(Arena *arena, const ViewTable *table, PgAttribute **out_attribut
 
         if (field->name.len == 0)
             continue;
+        buf_reset(&name);
+        put_shown_name(&name, schema, i);
         attributes[count] = (PgAttribute){
             .number = (int) count + 1,
-            .name = field->name,
+            .name = arena_str(arena, buf_view(&name)),
             .type_oid = scale >= 0 ? OID_NUMERIC : oid_of_type(field->type),
             .typmod =
                 scale >= 0 ? ((DECIMAL_DIGITS_MAX << 16) | scale) + 4 : typmod_of_type(field->type),

@@ -10,7 +10,11 @@
  * the files they are called c<field id>, which no name of a column of ours can meet. Files with
  * deletes share one scan (of those that have structs in another shape each shape has its own):
  * measured with 1 M rows in 20 files, a branch per file costs as much for a sum and twice as much
- * for one row. */
+ * for one row.
+ *
+ * DuckDB folds the case of quoted names, too. Columns whose names differ in nothing else are all
+ * shown under their name and field id ("Name_1", "name_2"), none under the plain one: that would be
+ * the wrong one for somebody. */
 #ifndef QUERY_VIEW_SQL_H
 #define QUERY_VIEW_SQL_H
 
@@ -33,9 +37,5 @@ bool view_put(Buf *sql, const ViewTable *table, Error *err) WARN_UNUSED;
 /* How the columns look in pg_attribute. *out_attributes is in the arena; relation is not set. */
 void view_attributes(Arena *arena, const ViewTable *table, PgAttribute **out_attributes,
                      size_t *out_count);
-
-/* Two columns that DuckDB cannot tell apart, because case does not count there, in the arena: "Name
- * and name"; NULL: there are none. */
-const char *view_twin_columns(Arena *arena, const IcebergSchema *schema);
 
 #endif

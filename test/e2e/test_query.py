@@ -529,19 +529,36 @@ def test_what_cannot_be_read_is_left_out(lake, serve):
 
 
 def test_names_that_differ_in_case_only(lake, serve):
-    """Both are left out rather than one shown for the other, until one of them goes."""
+    """Tables are left out rather than one shown for the other, until one of them goes."""
     for name in ("T", "t"):
         table_of(lake, name, NUMBERS, numbers(0, len(name) + ord(name)))[1]()
-    columns = Schema(t.NestedField(1, "Name", t.LongType()), t.NestedField(2, "name", t.LongType()))
-    table_of(lake, "c", columns, [{"Name": 1, "name": 2}])[1]()
     with serve(lake).connect() as conn:
-        for name in ('"T"', "t", "c"):
+        for name in ('"T"', "t"):
             with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="case"):
                 conn.execute(f"select * from {name}")
         shutil.rmtree(pathlib.Path(lake.uri) / "public" / "T")
         wait_for("the other", lambda: answers(conn, "select count(*) from t") == [(117,)], 20)
         table_of(lake, "T", NUMBERS, numbers(0, 1))[1]()
         wait_for("both to go", lambda: answers(conn, "select count(*) from t") is None, 20)
+
+
+def test_columns_that_differ_in_case_only(lake, serve):
+    """Each is shown under a name of its own, and none as the other: with its field id."""
+    names = ["Name", "name", "name_2", "NAME", "x"]
+    columns = Schema(*(t.NestedField(i + 1, name, t.LongType()) for i, name in enumerate(names)))
+    table_of(lake, "c", columns, [{name: 10 * i for i, name in enumerate(names)}])[1]()
+    with serve(lake).connect() as conn:
+        cursor = conn.execute("select * from c")
+        assert [column.name for column in cursor.description] == [
+            "Name_1", "name__2", "name_2", "NAME_4", "x"]
+        assert cursor.fetchall() == [(0, 10, 20, 30, 40)]
+        assert conn.execute('select "Name_1", name__2, name_2 from c').fetchone() == (0, 10, 20)
+        assert [row[0] for row in conn.execute(
+            "select attname from pg_attribute where attrelid = 'c'::regclass and attnum > 0"
+            " order by attnum")] == ["Name_1", "name__2", "name_2", "NAME_4", "x"]
+        for name in ("name", '"Name"'):
+            with pytest.raises(psycopg.errors.UndefinedColumn):
+                conn.execute(f"select {name} from c")
 
 
 def answers(conn, sql):

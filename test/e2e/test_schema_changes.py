@@ -245,6 +245,18 @@ def test_field_ids_are_never_used_again(database, walberg, lake):
     equal(database, lake)
 
 
+def test_renamed_and_back_while_away(walberg, database, lake):
+    """The catalog is as it was; the last row that comes is of another shape."""
+    database.execute("create table t (id int primary key, v text)", "insert into t values (1, 'a')")
+    walberg.once()
+    database.execute("alter table t rename v to w", "insert into t values (2, 'b')",
+                     "alter table t rename w to v", "insert into t values (3, 'c')",
+                     "alter table t rename v to x", "insert into t values (4, 'd')",
+                     "alter table t rename x to v")
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
 def test_a_rename_keeps_the_field_and_no_file(database, walberg, lake):
     """In place: nothing is written anew."""
     database.execute(TABLE, ROWS)

@@ -312,6 +312,34 @@ rejects_are_recorded_once(void **state)
     assert_true(column_is_null(&batch->columns[2], 2));
 }
 
+/* What is longer is NULL, and recorded by its beginning, which ends with a whole character. */
+static void
+a_value_beyond_the_limit_is_a_reject(void **state)
+{
+    Batch *batch = ((Fixture *) *state)->batch;
+    AUTO_BUF Buf big = {0};
+
+    batch_set_value_limit(batch, 1499);
+    buf_byte(&big, 'a');
+    for (int i = 0; i < 749; i++)
+        buf_cstr(&big, "\xC3\xA9");
+    insert(batch, "1", "fits", buf_text(&big));
+    buf_byte(&big, 'z');
+    insert(batch, "2", "fits", buf_text(&big));
+    assert_false(column_is_null(&batch->columns[2], 0));
+    assert_true(column_is_null(&batch->columns[2], 1));
+    assert_text(batch, 1, 1, "fits");
+    assert_int_equal(BUF_COUNT(&batch->rejects, Reject), 1);
+
+    Reject reject = BUF_AT(&batch->rejects, Reject, 0);
+    const char *why = "longer than value_limit: 1500 bytes";
+
+    assert_int_equal(reject.value.length, 999);
+    assert_memory_equal(batch->reject_bytes.ptr + reject.value.offset, big.ptr, 999);
+    assert_int_equal(reject.reason.length, strlen(why));
+    assert_memory_equal(batch->reject_bytes.ptr + reject.reason.offset, why, strlen(why));
+}
+
 /* Of such a row there is nothing in the batch but what was wrong with it. */
 static void
 a_key_that_cannot_be_held_is_refused(void **state)
@@ -441,6 +469,7 @@ main(void)
         cmocka_unit_test_setup_teardown(replayed_inserts_replace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_of_a_key_can_be_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rejects_are_recorded_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_value_beyond_the_limit_is_a_reject, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_key_that_cannot_be_held_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_copied_key_that_cannot_be_held_is_refused, set_up,
                                         tear_down),

@@ -1,10 +1,10 @@
 """oracle - what a table's rows must be in the lake, said by Postgres itself.
 
-The documented mapping (docs/types.md) is written a second time here, as SQL: for each column an
-expression whose value is the canonical form of lib/readers as jsonb. No text of a value is parsed
-by us on this side, so a wrong parser in walberg cannot be matched by the same wrong parser here.
-A value that its lake column cannot hold (NaN in a numeric(p,s), infinity in a date, an array of
-another shape) is NULL here, and is counted: the program must have recorded it as a reject.
+The mapping (src/model/type.c, docs/design.md) is written a second time here, as SQL: for each
+column an expression whose value is the canonical form of lib/readers as jsonb. No text of a value
+is parsed by us on this side, so a wrong parser in walberg cannot be matched by the same wrong
+parser here. A value that its lake column cannot hold (NaN in a numeric(p,s), infinity in a date, an
+array of another shape) is NULL here, and is counted: the program must have recorded it as a reject.
 """
 import collections
 import copy
@@ -61,6 +61,9 @@ PLAIN = {  # typname: Iceberg type, SQL with {e} for the value
 # format() calls the output function, as the protocol does. A cast to text is another thing: it
 # cuts the padding of char(n) and writes 10.0.0.1 as 10.0.0.1/32.
 TEXT = "case when {e} is not null then to_jsonb(format('%s', {e})) end"
+# PostGIS prints EWKB; its own function says what that is.
+PLAIN["geometry"] = ("binary", "to_jsonb(encode(st_asewkb({e}), 'hex'))")
+PLAIN["geography"] = ("binary", "to_jsonb(encode(st_asewkb({e}::geometry), 'hex'))")
 PLAIN["timestamptz"] = ("timestamptz", PLAIN["timestamp"][1].replace(
     "{e}", "({e} at time zone 'UTC')"))
 FLOATS = ("float", "double")

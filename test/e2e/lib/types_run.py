@@ -9,19 +9,20 @@ from lib.walberg import Walberg
 
 def table_name(case):
     name = "char1" if case.sql == '"char"' else case.sql.replace("[]", " array")
-    return "t_" + re.sub(r"\W+", "_", name).strip("_")
+    return "t_" + re.sub(r"\W+", "_", name).strip("_").lower()
 
 
 class TypesRun:
-    """One pipeline with a table per type (of a chosen few), run through copy and stream; `uri` is
-    walberg's connection when it is another one than ours."""
+    """One pipeline with a table per type (of a chosen few, or of cases whose types are there), run
+    through copy and stream; `uri` is walberg's connection when it is another one than ours."""
 
-    def __init__(self, database, folder, few=None, uri=None):
+    def __init__(self, database, folder, few=None, uri=None, cases=None):
         self.database = database
         self.storage = Storage(folder / "lake")
         self.lake = Lake(self.storage)
         with database.connect() as conn:
-            self.cases = [case for case in values.available(conn) if not few or case.sql in few]
+            self.cases = cases or [case for case in values.available(conn)
+                                   if not few or case.sql in few]
             for case in self.cases:
                 self.make(conn, case)
         walberg = Walberg(database, self.storage, folder)

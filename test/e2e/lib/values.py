@@ -203,15 +203,63 @@ CASES = [
     Case("xml", ["<a>b &amp; c</a>"]),
     Case("hstore", ["", 'a=>1, b=>NULL, "c d"=>"x\\"y"', '""=>""'], extension="hstore"),
     Case("citext", ["MiXed", ""], extension="citext"),
+    Case("citext[]", ['{MiXed,NULL,""}', "{}"], extension="citext"),
     Case("ltree", ["a.b.c", ""], extension="ltree"),
+    Case("ltree[]", ["{a.b.c,NULL}"], extension="ltree"),
+    Case("lquery", ["*.a{1,2}.!b|c@*"], extension="ltree"),
+    Case("ltxtquery", ["a & !b@*"], extension="ltree"),
+    Case("query_int", ["1&(2|!3)"], extension="intarray"),
+    Case("cube", ["(1,2),(3,4.5)", "(0)", "()"], extension="cube"),
+    Case("cube[]", ['{"(1, 2),(3, 4)",NULL}'], extension="cube"),
+    Case("seg", ["1 .. 2.50", "~1.0", "<3", "5(+-)0.3"], extension="seg"),
+    Case("seg[]", ['{"1 .. 2",NULL}'], extension="seg"),
+    Case("isbn", ["0-393-04002-X", "978-0-393-04002-9"], extension="isn"),
+    Case("isbn13[]", ["{978-0-393-04002-9,NULL}"], extension="isn"),
+    Case("issn", ["1436-4522"], extension="isn"),
+    Case("ismn", ["M-2306-7118-7"], extension="isn"),
+    Case("ean13", ["978-0-393-04002-9"], extension="isn"),
+    Case("upc", ["220356483481"], extension="isn"),
+    Case("lo", ["4294967295"], extension="lo"),                      # a domain of oid
+    Case("earth", ["(6378168, 0, 0)"], extension="earthdistance"),   # a domain of cube
 ]
+
+PGVECTOR = [
+    Case("vector", ["[1,2.5,-3e-7]", "[0]", "[-0,3.4028235e38,1e-45]",
+                    "[" + ",".join(str(i / 7) for i in range(2000)) + "]"]),
+    Case("vector(3)", ["[0.1,0.2,0.3]"]),
+    Case("vector(3)[]", ['{"[1,2,3]",NULL,"[4,5,6.5]"}', "{}"]),
+    Case("halfvec", ["[1,2.5,-0]", "[65504,6e-8]"]),
+    Case("halfvec[]", ['{"[1]","[2,3]"}']),
+    Case("sparsevec", ["{1:1,3:-2.5}/5", "{}/3"]),
+    Case("sparsevec[]", ['{"{1:1}/2",NULL}']),
+    Case("embedded", ["[1,2]"]),
+    Case("chunk", ['(a,"[1,2]","{""[3]"",NULL}")', "(,,)"]),
+]
+PGVECTOR_PREPARE = ["create extension vector", "create domain embedded as vector",
+                    "create type chunk as (t text, v vector, vs vector[])"]
+
+POSTGIS = [
+    Case("geometry", ["POINT(1 2)", "SRID=4326;POINT Z (1 2 3)", "POINT EMPTY",
+                      "LINESTRING M (0 0 1, 1 1 2)", "CIRCULARSTRING(0 0, 1 1, 2 0)",
+                      "GEOMETRYCOLLECTION(POINT(1 1),POLYGON((0 0,1 0,1 1,0 0)))"]),
+    Case("geometry(PointZM,3857)", ["SRID=3857;POINT ZM (1 2 3 4)"]),
+    Case("geometry[]", ["{0101000000000000000000F03F0000000000000040:NULL}", "{}"]),
+    Case("geography", ["POINT(-71.06 42.28)", "SRID=4267;POINT(1 2)", "POLYGON EMPTY"]),
+    Case("geography(Point)", ["POINT(180 -90)"]),
+    Case("geography[]", ["{0101000020E6100000000000000000F03F0000000000000040:NULL}"]),
+    Case("box2d", ["BOX(1 2,3 4)"]),
+    Case("box3d", ["BOX3D(1 2 3,4 5 6)"]),
+    Case("geometry_dump", ['("{1,2}",0101000000000000000000F03F0000000000000040)', "(,)"]),
+    Case("place", ["POINT(1 2)"]),
+]
+POSTGIS_PREPARE = ["create extension postgis", "create domain place as geometry(Point)"]
 
 
 def available(conn):
     """The cases whose extension this server has, with extensions and types made."""
     have = {row[0] for row in conn.execute("select name from pg_available_extensions")}
     for name in sorted({case.extension for case in CASES if case.extension} & have):
-        conn.execute(f"create extension if not exists {name}")
+        conn.execute(f"create extension if not exists {name} cascade")
     for statement in PREPARE:
         conn.execute(statement)
     major = conn.info.server_version // 10000

@@ -281,7 +281,7 @@ class Workload:
 
     def alter(self, table):
         changes = [self.add_column, self.add_column, self.drop_column, self.rename_column,
-                   self.change_type, self.storage]
+                   self.change_type, self.storage, self.rename_words, self.rename_words]
         if not table.partition:
             changes += [self.change_identity, self.rewrite, self.new_key, self.widen_key]
         return self.random.choice(changes)(table)
@@ -350,12 +350,33 @@ class Workload:
                             column.name)
 
     def change_types(self):
-        """Of an enum and a composite, in every table that has them; only when no row of the old
-        shape is on its way, and without new names for what is there: see the README."""
+        """Another label of an enum, another attribute of a composite, in every table that has
+        them; only when no row of the old shape is on its way: see the README."""
         self.types_changed += 1
         return Transaction([Statement(self.random.choice((
             f"alter type colour add value 'new {self.types_changed}'",
             f"alter type pair add attribute z{self.types_changed} int")))])
+
+    def rename_words(self, _):
+        """Labels and attributes under another name, or two that swap theirs, in every table."""
+        self.types_changed += 1
+        new = literal(f"new {self.types_changed}")
+        label = ("(select enumlabel from pg_enum where enumtypid = 'colour'::regtype"
+                 " order by enumsortorder limit 1 offset {})").format
+        attribute = ("(select attname from pg_attribute where attrelid = 'pair'::regclass"
+                     " and attnum = {})").format
+        value = "execute format('alter type colour rename value %L to %L', {}, {});".format
+        member = "execute format('alter type pair rename attribute %I to %I', {}, {});".format
+        one, two = self.random.sample(range(3), 2)
+        body = self.random.choice((
+            f"begin {value(label(one), new)}",
+            f"declare a text := {label(one)}; b text := {label(two)};"
+            f" begin {value('a', new)} {value('b', 'a')} {value(new, 'b')}",
+            f"begin if {attribute(2)} = 'y' then {member(attribute(2), literal('why'))}"
+            f" else {member(attribute(2), literal('y'))} end if;",
+            f"declare a text := {attribute(1)}; b text := {attribute(3)};"
+            f" begin {member('a', new)} {member('b', 'a')} {member(new, 'b')}"))
+        return [Statement(f"do $do$ {body} end $do$")]
 
     def change_identity(self, table):
         if "primary" not in table.identity or any(
