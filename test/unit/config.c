@@ -284,7 +284,7 @@ set_options(void **state)
          "--set tables.public.orders.kye: unknown setting\nhint: did you mean \"key\"?"},
         {NULL, "tables.public.orders.sorting=[at]",
          "--set tables.public.orders.sorting: unknown setting\n"
-         "hint: the settings of a table are name, key, partition and columns"},
+         "hint: the settings of a table are name, key, partition, sort and columns"},
         {NULL, "tables.public.orders.partition=[week(at)]",
          "--set tables.public.orders.partition: \"week(at)\": \"week\" is no partition transform\n"
          "hint: transforms are identity, bucket[N], truncate[N], year, month, day, hour and void: "
