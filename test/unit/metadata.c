@@ -312,7 +312,7 @@ the_youngest_and_the_tagged_stay(void **state)
     TableMetadata *metadata;
 
     (void) state;
-    start.rest = STR("{\"sort-orders\":[{\"order-id\":0,\"fields\":[]}],\"statistics\":["
+    start.rest = STR("{\"statistics\":["
                      "{\"snapshot-id\":1093687936396686630,\"statistics-path\":\"a\"},"
                      "{\"snapshot-id\":5020573828382864398,\"statistics-path\":\"b\"}]}");
     start.snapshots[0].timestamp_ms -= DAY;
@@ -323,7 +323,7 @@ the_youngest_and_the_tagged_stay(void **state)
     /* entries before a removed snapshot go, even of one that is still there */
     assert_int_equal(metadata->snapshot_log_count, 2);
     assert_string_equal(metadata->rest.ptr,
-                        "{\"sort-orders\":[{\"order-id\":0,\"fields\":[]}],\"statistics\":["
+                        "{\"statistics\":["
                         "{\"snapshot-id\":1093687936396686630,\"statistics-path\":\"a\"}]}");
 
     metadata = add_at(arena, &start, now + 1, &keep_none);
