@@ -6,6 +6,9 @@
 #include "config/config.h"
 #include "iceberg/metadata.h"
 
+/* Property of a table: the setting that its order follows, as sort_rule_text() has it. */
+#define SORT_PROPERTY "walberg.sort"
+
 /* What the rows of a table's files are to be ordered by, without an id; source ids are those of
  * `schema`. ERR_INPUT names the place of the setting, the table, the column and what would be
  * allowed. */
