@@ -313,6 +313,16 @@ set_options(void **state)
          "transform\n"
          "hint: transforms are identity, bucket[N], truncate[N], year, month, day, hour and void: "
          "\"day(created_at)\", \"bucket[16](id)\", or a column alone"},
+        {"tables:\n  public.orders:\n    sort:\n      - region\n      - at downwards\n", NULL,
+         "walberg.yaml:5:9: tables.public.orders.sort: \"at downwards\": \"downwards\" is no "
+         "direction\n"
+         "hint: a column or transform, then asc or desc, then nulls first or nulls last: "
+         "\"created_at desc nulls last\"; an odd column stands in double quotes"},
+        {NULL, "tables.public.orders.sort=['void(id)']",
+         "--set tables.public.orders.sort: \"void(id)\": void is NULL for every row, so it orders "
+         "nothing"},
+        {"tables:\n  public.orders: {sort: {at: desc}}\n", NULL,
+         "walberg.yaml:2:25: tables.public.orders.sort: wants a list, not a mapping"},
         {NULL, "tables.orders.key=id",
          "--set tables.orders: \"orders\" is not a pattern of the form schema.table\n"
          "hint: write \"public.orders\" or \"public.*\"; a part with a dot in it is quoted: "
