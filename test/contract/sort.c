@@ -35,7 +35,7 @@ take_rows(RowSink *sink, const Column *columns, size_t rows, int64_t first_row, 
     return true;
 }
 
-/* Order 1 is note desc, id; order 2 is id desc. */
+/* Order 1 is note desc, id desc; order 2 is id desc. */
 static bool
 is_sorted(const FileRows *file, int order_id)
 {
@@ -44,7 +44,7 @@ is_sorted(const FileRows *file, int order_id)
         int notes =
             strcmp(file->notes.ptr + (row - 1) * NOTE_BYTES, file->notes.ptr + row * NOTE_BYTES);
 
-        if (order_id == 1 ? notes < 0 || (notes == 0 && ids > 0) : ids < 0)
+        if (order_id == 1 ? notes < 0 || (notes == 0 && ids < 0) : ids < 0)
             return false;
     }
     return true;
@@ -147,7 +147,7 @@ write_some(Bench *bench, SinkTable *table, Model model, int round)
         if (i % 11 == 0)
             put(batch, model, OP_DELETE, id, "");
     }
-    for (int id = round; id < 200; id += 9)
+    for (int id = round; id < 200 + 60 * round; id += 9)
         if (model[id][0] != '\0')
             put(batch, model, id % 2 == 0 ? OP_DELETE : OP_UPDATE, id, id % 2 == 0 ? "" : "moved");
     write_and_free(bench, table, batch);
@@ -180,7 +180,7 @@ static void
 rows_are_sorted_and_found_again(void **state)
 {
     Bench *bench = *state;
-    SinkTable *table = attach_sorted(bench, partition_of(bench), "['note desc', id]");
+    SinkTable *table = attach_sorted(bench, partition_of(bench), "['note desc', 'id desc']");
     Model model = {{0}};
     Seen seen;
 
@@ -211,7 +211,7 @@ static void
 unchanged_values_come_to_their_rows(void **state)
 {
     Bench *bench = *state;
-    SinkTable *table = attach_sorted(bench, partition_of(bench), "['note desc', id]");
+    SinkTable *table = attach_sorted(bench, partition_of(bench), "['note desc', 'id desc']");
     Model model = {{0}};
     Seen before;
     Seen after;
@@ -247,7 +247,10 @@ a_sort_order_that_changes_is_that_of_new_files(void **state)
     static const struct {
         const char *sort;
         int order;
-    } rounds[] = {{"['note desc', 'id']", 1}, {NULL, 0}, {"['note DESC', 'id asc']", 1}, {"[]", 0}};
+    } rounds[] = {{"['note desc', 'id desc']", 1},
+                  {NULL, 0},
+                  {"['note DESC nulls last', 'identity(id) desc']", 1},
+                  {"[]", 0}};
 
     Bench *bench = *state;
     SinkTable *table = attach_sorted(bench, partition_of(bench), NULL);
