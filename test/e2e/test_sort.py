@@ -44,9 +44,8 @@ def java_orders(tables):
 
 def files(lake, table="t"):
     """(rows, sort order id) of each data file, as PyIceberg sees them."""
-    found = static(lake.table(table)).inspect.data_files()
-    return list(zip(found["record_count"].to_pylist(), found["sort_order_id"].to_pylist(),
-                    strict=True))
+    return [(task.file.record_count, task.file.sort_order_id)
+            for task in static(lake.table(table)).scan().plan_files()]
 
 
 def sorted_rows(lake, table="t"):
