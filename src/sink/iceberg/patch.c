@@ -10,7 +10,7 @@
 #include "iceberg/default.h"
 #include "sink/iceberg/sink.h"
 
-enum { PATCHED_BYTES_MAX = 12 << 20, FASTER = 8 };
+enum { PATCHED_BYTES_MAX = 12 << 20, FASTER = 8, FEW = 64 };
 
 /* The value of one patch of the batch, in the same order. */
 typedef struct PatchPlace {
@@ -209,6 +209,15 @@ static size_t
 values_that_fit(size_t each)
 {
     return each > PATCHED_BYTES_MAX ? 1 : PATCHED_BYTES_MAX / each;
+}
+
+bool
+iceberg_patches_fit(const IcebergTable *table, const Batch *batch)
+{
+    size_t count = BUF_COUNT(&batch->patches, Patch);
+    long long each = atomic_load(&table->base.patch_bytes);
+
+    return count <= FEW || (each > 0 && count <= values_that_fit((size_t) each));
 }
 
 /* How many values to read the next time, from what one took. */

@@ -281,6 +281,9 @@ bool iceberg_look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf
  * there are none. ERR_INPUT: the lake does not have a row. */
 bool iceberg_find_patches(IcebergTable *table, const Batch *batch, Buf *out_places,
                           Error *err) WARN_UNUSED;
+/* Whether the batch's patches are likely to be read at once. When they are not, rows that were next
+ * to each other should stay so: a file's row group is read as a whole for each block of patches. */
+bool iceberg_patches_fit(const IcebergTable *table, const Batch *batch);
 /* The live rows of the batch with their patches, some at a time: starts with a RowSource. The batch
  * is only read. order: the live rows in the sequence in which they are wanted, NULL: their own. */
 typedef struct PatchedRows PatchedRows;

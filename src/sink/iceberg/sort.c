@@ -144,7 +144,7 @@ iceberg_sorted_rows(const IcebergTable *table, const Batch *batch, Arena *arena)
         iceberg_sorter(table, iceberg_table_fields(table, arena), batch->schema->column_count);
     const uint32_t *rows = NULL;
 
-    if (sorter != NULL && !is_patched(sorter, batch))
+    if (sorter != NULL && !is_patched(sorter, batch) && iceberg_patches_fit(table, batch))
         rows = sort_live_rows(sorter, batch, arena);
     sorter_free(sorter);
     return rows;
