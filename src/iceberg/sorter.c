@@ -195,31 +195,37 @@ has_results(Transform transform)
     return transform.kind == TRANSFORM_BUCKET || transform_is_time(transform);
 }
 
+static int32_t
+result_of(Transform transform, const Column *column, size_t row, Buf *scratch)
+{
+    Error err;
+    bool done;
+
+    if (column_is_null(column, row))
+        return 0;
+    buf_reset(scratch);
+    done = transform_apply(transform, column, row, scratch, &err);
+    assert(done && scratch->len == 4); /* only truncate can fail */
+    (void) done;
+    return (int32_t) load_le32(scratch->ptr);
+}
+
 void
 sorter_begin(Sorter *sorter, const Column *columns, size_t rows)
 {
-    AUTO_BUF Buf value = {0};
+    AUTO_BUF Buf scratch = {0};
 
     sorter->columns = columns;
     for (int t = 0; t < sorter->term_count; t++) {
         Term *term = &sorter->terms[t];
-        const Column *column = &columns[term->column];
 
         buf_reset(&term->results);
-        for (size_t row = 0; row < rows && has_results(term->transform); row++) {
-            int32_t result = 0;
-            Error err;
-
-            buf_reset(&value);
-            if (!column_is_null(column, row)) {
-                bool done = transform_apply(term->transform, column, row, &value, &err);
-
-                assert(done && value.len == 4); /* only truncate can fail */
-                (void) done;
-                result = (int32_t) load_le32(value.ptr);
-            }
-            BUF_PUSH(&term->results, int32_t, result);
-        }
+        if (!has_results(term->transform))
+            continue;
+        buf_reserve(&term->results, rows * sizeof(int32_t));
+        for (size_t row = 0; row < rows; row++)
+            BUF_PUSH(&term->results, int32_t,
+                     result_of(term->transform, &columns[term->column], row, &scratch));
     }
 }
 

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 from pyiceberg.table import StaticTable
+from test_partitioning import ALL as TRANSFORMS
+from test_partitioning import VALUES
 
 from lib.env import CACHE, ROOT, wait_for
 from lib.iceberg_check import check_table
@@ -14,8 +16,6 @@ from lib.lake import Lake
 from lib.oracle import compare, is_equal
 from lib.readers import reader_properties
 from lib.walberg import Walberg
-from test_partitioning import ALL as TRANSFORMS
-from test_partitioning import VALUES
 
 
 def sort(table, *terms):
@@ -61,7 +61,7 @@ def test_every_type_in_every_direction(database, walberg, lake):
         term = transform.format("v")
         tables[f"a{number}"] = kind, [term, "id desc"]
         tables[f"d{number}"] = kind, [f"{term} desc nulls {'first' if number % 2 else 'last'}"]
-    for name, (kind, terms) in tables.items():
+    for name, (_, terms) in tables.items():
         walberg.settings.update(sort(name, *terms))
     with database.connect() as conn:
         for name, (kind, _) in tables.items():
@@ -265,7 +265,8 @@ def test_an_order_that_somebody_else_set_is_kept(database, walberg, lake):
 
 
 @pytest.mark.parametrize("terms, says", [
-    (["nothing desc"], "public.t has no column nothing\nhint: its columns are id, name, tags, pair"),
+    (["nothing desc"],
+     "public.t has no column nothing\nhint: its columns are id, name, tags, pair"),
     (["name", "tags"], '"tags": column tags (text[]) is nested, and has no order'),
     (["pair desc"], "column pair (public.pair) is nested, and has no order"),
     (["day(name)"], "column name (text) is of type string in the lake\n"
