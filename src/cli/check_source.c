@@ -356,8 +356,8 @@ check_table(const SourceCheck *check, const SourceTable *table)
     const char *item = arena_printf(check->arena, "table %s", table->qualified);
     TableRule rule =
         config_table_rule(check->config, check->arena, table->schema_name, table->table_name);
-    SortOrder order;
-    Error err = {0};
+    const PartitionCheck lake = {check->report, check->arena, check->config,
+                                 check->server.database};
 
     if (table->excluded != NULL) {
         report_add(check->report, item, VERDICT_WARN, "will not arrive: %s", table->excluded);
@@ -369,13 +369,10 @@ check_table(const SourceCheck *check, const SourceTable *table)
         report_message(check->report, item, VERDICT_WARN, table->warning);
     if (table->problem == NULL && table->schema != NULL)
         report_message(check->report, item, VERDICT_OK, table_text(check->arena, table, &rule));
-    if (table->schema != NULL)
-        check_partition(
-            &(PartitionCheck){check->report, check->arena, check->config, check->server.database},
-            table, &rule.partition, item);
-    if (table->schema != NULL &&
-        !sort_order_resolve(check->arena, &rule.sort, table->schema, &order, &err))
-        report_message(check->report, item, VERDICT_FAIL, err.msg);
+    if (table->schema != NULL) {
+        check_partition(&lake, table, &rule.partition, item);
+        check_sort(&lake, table, &rule.sort, item);
+    }
     if (table->kind == 'p') {
         bool rewrite = strcmp(check->config->on_partition_change, "rewrite") == 0;
 

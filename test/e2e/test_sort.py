@@ -221,6 +221,7 @@ def test_a_column_that_is_sorted_by_changes(change, left, running, database, wal
     assert order(lake) == left
     compare(database, lake, ["t"])
     assert java_orders([lake.table("t")])[0].count("(") == len(left)
+    assert walberg.call("check", *walberg.positional()).returncode == 0
     metadata = lake.table("t").metadata
     assert (9, metadata["default-sort-order-id"] or None) in files(lake)
 
