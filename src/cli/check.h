@@ -30,6 +30,9 @@ typedef struct PartitionCheck {
  * the lake took it on. */
 void check_partition(const PartitionCheck *check, const SourceTable *table,
                      const PartitionRule *rule, const char *item);
+/* The same of the setting of how its files are sorted. */
+void check_sort(const PartitionCheck *check, const SourceTable *table, const SortRule *rule,
+                const char *item);
 
 /* The path of an object; NULL for a lake that is not on this machine. */
 const char *check_local_path(Arena *arena, const char *warehouse, const char *key);

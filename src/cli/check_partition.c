@@ -1,4 +1,4 @@
-/* check_partition.c - the setting of how a lake table is partitioned.
+/* check_partition.c - the settings of how a lake table is partitioned and sorted.
  *
  * It names columns as they are called now. `run` takes it on once and remembers it in the table, by
  * field id from then on: a column that was renamed since is no reason to stop
@@ -11,6 +11,7 @@
 #include "catalog/catalog.h"
 #include "cli/connect.h"
 #include "iceberg/evolve.h"
+#include "iceberg/sort_order.h"
 #include "iceberg/spec.h"
 #include "pipeline/state.h"
 
@@ -70,6 +71,25 @@ lake_name(const PartitionCheck *check, Store *store, const SourceTable *table, T
     return true;
 }
 
+/* *out_metadata: NULL when there is no such table. */
+static bool
+load_metadata(const PartitionCheck *check, const SourceTable *table, TableMetadata **out_metadata,
+              Error *err)
+{
+    AUTO(lake_ends_done) LakeEnds ends = {0};
+    CatalogTable loaded;
+    TableName name;
+    bool found;
+
+    *out_metadata = NULL;
+    TRY(open_lake(check, &ends, &found, err));
+    if (!found)
+        return true;
+    TRY(lake_name(check, ends.store, table, &name, err));
+    TRY(catalog_load(ends.catalog, check->arena, &name, &loaded, &found, err));
+    return !found || metadata_parse(check->arena, loaded.metadata, out_metadata, err);
+}
+
 /* What the lake's table is partitioned by from now on, in today's names; STR_NULL: it follows
  * another setting, or there is no such table. */
 static bool
@@ -77,27 +97,16 @@ followed(const PartitionCheck *check, const SourceTable *table, const PartitionR
          Str *out_text, Error *err)
 {
     Arena *arena = check->arena;
-    AUTO(lake_ends_done) LakeEnds ends = {0};
     const FitWant want = {.source = table->schema};
-    CatalogTable loaded;
     TableMetadata *metadata;
-    TableName name;
     SchemaFit fit = {0};
     PartitionSpec next;
-    bool found;
     int lost;
 
     *out_text = STR_NULL;
-    TRY(open_lake(check, &ends, &found, err));
-    if (!found)
-        return true;
-    TRY(lake_name(check, ends.store, table, &name, err));
-    TRY(catalog_load(ends.catalog, arena, &name, &loaded, &found, err));
-    if (!found)
-        return true;
-    TRY(metadata_parse(arena, loaded.metadata, &metadata, err));
-    if (!str_eq(property_get(&metadata->properties, PARTITION_PROPERTY),
-                partition_rule_text(arena, rule)))
+    TRY(load_metadata(check, table, &metadata, err));
+    if (metadata == NULL || !str_eq(property_get(&metadata->properties, PARTITION_PROPERTY),
+                                    partition_rule_text(arena, rule)))
         return true;
     TRY(iceberg_fit_schema(arena, metadata, &want, &fit, err));
     partition_spec_follow(arena, metadata_default_spec(metadata), rule, fit.schema, &next, &lost);
@@ -126,4 +135,27 @@ check_partition(const PartitionCheck *check, const SourceTable *table, const Par
     report_hint(check->report,
                 arena_printf(check->arena, "set it to [%.*s], as the columns are called now",
                              STR_ARG(now)));
+}
+
+void
+check_sort(const PartitionCheck *check, const SourceTable *table, const SortRule *rule,
+           const char *item)
+{
+    TableMetadata *metadata = NULL;
+    SortOrder order;
+    Error err = {0};
+    Error ignored;
+
+    if (sort_order_resolve(check->arena, rule, table->schema, &order, &err))
+        return;
+    if (!load_metadata(check, table, &metadata, &ignored) || metadata == NULL ||
+        !str_eq(property_get(&metadata->properties, SORT_PROPERTY),
+                sort_rule_text(check->arena, rule))) {
+        report_message(check->report, item, VERDICT_FAIL, err.msg);
+        return;
+    }
+    report_add(check->report, item, VERDICT_WARN,
+               "%.*s; the lake, which knew it, stays sorted by the columns that are left",
+               (int) strcspn(err.msg, "\n"), err.msg);
+    report_hint(check->report, "write the names that the columns have now");
 }

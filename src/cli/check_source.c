@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/connect.h"
+#include "iceberg/sort_order.h"
 #include "iceberg/spec.h"
 #include "source/publication.h"
 #include "source/server.h"
@@ -321,9 +322,10 @@ key_text(Arena *arena, const TableSchema *schema)
     return arena_strdup(arena, buf_text(&text));
 }
 
-/* "key (id), 12 columns, in the lake by day(at); as text: took interval, at timetz" */
+/* "key (id), 12 columns, in the lake by day(at), sorted by identity(id) asc nulls first; as text:
+ * took interval, at timetz" */
 static const char *
-table_text(Arena *arena, const SourceTable *table, const PartitionRule *partition)
+table_text(Arena *arena, const SourceTable *table, const TableRule *rule)
 {
     AUTO_BUF Buf text = {0};
     const TableSchema *schema = table->schema;
@@ -334,8 +336,10 @@ table_text(Arena *arena, const SourceTable *table, const PartitionRule *partitio
         buf_cstr(&text, ", replica identity full");
     if (table->leaf_count > 0)
         buf_printf(&text, ", %d partitions", table->leaf_count);
-    if (partition->count > 0)
-        buf_printf(&text, ", in the lake by %s", partition_rule_text(arena, partition).ptr);
+    if (rule->partition.count > 0)
+        buf_printf(&text, ", in the lake by %s", partition_rule_text(arena, &rule->partition).ptr);
+    if (rule->sort.count > 0)
+        buf_printf(&text, ", sorted by %s", sort_rule_text(arena, &rule->sort).ptr);
     for (int i = 0; i < table->text_count; i++) {
         const SchemaColumn *column = &schema->columns[table->text_columns[i]];
 
@@ -352,6 +356,8 @@ check_table(const SourceCheck *check, const SourceTable *table)
     const char *item = arena_printf(check->arena, "table %s", table->qualified);
     TableRule rule =
         config_table_rule(check->config, check->arena, table->schema_name, table->table_name);
+    const PartitionCheck lake = {check->report, check->arena, check->config,
+                                 check->server.database};
 
     if (table->excluded != NULL) {
         report_add(check->report, item, VERDICT_WARN, "will not arrive: %s", table->excluded);
@@ -362,12 +368,11 @@ check_table(const SourceCheck *check, const SourceTable *table)
     else if (table->warning != NULL)
         report_message(check->report, item, VERDICT_WARN, table->warning);
     if (table->problem == NULL && table->schema != NULL)
-        report_message(check->report, item, VERDICT_OK,
-                       table_text(check->arena, table, &rule.partition));
-    if (table->schema != NULL)
-        check_partition(
-            &(PartitionCheck){check->report, check->arena, check->config, check->server.database},
-            table, &rule.partition, item);
+        report_message(check->report, item, VERDICT_OK, table_text(check->arena, table, &rule));
+    if (table->schema != NULL) {
+        check_partition(&lake, table, &rule.partition, item);
+        check_sort(&lake, table, &rule.sort, item);
+    }
     if (table->kind == 'p') {
         bool rewrite = strcmp(check->config->on_partition_change, "rewrite") == 0;
 

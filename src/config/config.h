@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "model/cast.h"
+#include "model/sort_term.h"
 #include "model/transform.h"
 
 #include <stdint.h>
@@ -26,12 +27,20 @@ typedef struct PartitionRule {
                           not set */
 } PartitionRule;
 
+/* tables.<pattern>.sort: what the rows of a data file are ordered by. */
+typedef struct SortRule {
+    size_t count;
+    SortTerm *terms;
+    const char *place; /* as above; NULL: not set */
+} SortRule;
+
 /* tables.<pattern>: what is set for the tables that match; later patterns win per option. */
 typedef struct TableRule {
     Str pattern;      /* "public.orders", "public.*" */
     const char *name; /* lake name, NULL: as in Postgres */
     StrList key;      /* column names, empty: the replica identity's */
     PartitionRule partition;
+    SortRule sort;
     size_t cast_count;
     CastRule *casts; /* of columns; a later one of the same column wins */
 } TableRule;

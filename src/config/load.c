@@ -124,6 +124,24 @@ set_partition(Loader *loader, PartitionRule *rule, const YamlNode *value, const 
     return true;
 }
 
+static bool
+set_sort(Loader *loader, SortRule *rule, const YamlNode *value, const char *key, Error *err)
+{
+    const YamlNode *item = value->kind == YAML_LIST ? value->first : value;
+    SortRule parsed = {.place = place_text(loader, value, key)};
+    StrList texts;
+
+    if (!setting_list(loader->arena, value, &texts, err))
+        return wrap_place(loader, value, key, err);
+    parsed.terms = ARENA_ARRAY(loader->arena, SortTerm, texts.count + 1);
+    for (; parsed.count < texts.count; item = item->next, parsed.count++)
+        if (!sort_term_parse(loader->arena, texts.items[parsed.count], &parsed.terms[parsed.count],
+                             err))
+            return wrap_place(loader, item, key, err);
+    *rule = parsed;
+    return true;
+}
+
 /* {COLUMN: {cast: TYPE}} */
 static bool
 set_cast(Loader *loader, CastRule *cast, const YamlNode *column, const char *key, Error *err)
@@ -179,6 +197,8 @@ set_table_option(Loader *loader, TableRule *rule, Str option, const YamlNode *va
                wrap_place(loader, value, key, err);
     if (str_eqc(option, "partition"))
         return set_partition(loader, &rule->partition, value, key, err);
+    if (str_eqc(option, "sort"))
+        return set_sort(loader, &rule->sort, value, key, err);
     if (str_eqc(option, "columns"))
         return set_columns(loader, rule, value, key, err);
 
@@ -186,7 +206,7 @@ set_table_option(Loader *loader, TableRule *rule, Str option, const YamlNode *va
 
     return fail_unknown(loader, value->key == NULL ? value : value->key, key,
                         near == NULL
-                            ? "the settings of a table are name, key, partition and columns"
+                            ? "the settings of a table are name, key, partition, sort and columns"
                             : arena_printf(loader->arena, "did you mean \"%s\"?", near->name),
                         err);
 }
@@ -216,7 +236,8 @@ apply_tables(Loader *loader, const YamlNode *tables, Error *err)
 
         TRY(new_rule(loader, entry->key->text, entry->key, &rule, err));
         if (entry->kind != YAML_MAP && !yaml_is_empty(entry) && !yaml_is_null(entry)) {
-            (void) FAIL(err, ERR_INPUT, "wants a mapping of name, key, partition and columns");
+            (void) FAIL(err, ERR_INPUT,
+                        "wants a mapping of name, key, partition, sort and columns");
             return wrap_place(loader, entry,
                               arena_printf(loader->arena, "tables.%s", rule.pattern.ptr), err);
         }

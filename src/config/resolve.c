@@ -141,6 +141,8 @@ config_table_rule(const Config *config, Arena *arena, Str schema, Str table)
             merged.key = rule->key;
         if (rule->partition.place != NULL)
             merged.partition = rule->partition;
+        if (rule->sort.place != NULL)
+            merged.sort = rule->sort;
         add_casts(arena, &merged, rule);
     }
     return merged;

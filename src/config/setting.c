@@ -23,6 +23,11 @@ const TableOption table_options[TABLE_OPTION_COUNT] = {
     {"partition", "list", "[\"day(created_at)\", \"bucket[16](id)\"]",
      "partitions of the table in the lake: columns, or identity, bucket[N], truncate[N], year, "
      "month, day, hour or void of a column. When it changes, new files have the new partitions"},
+    {"sort", "list", "[\"created_at desc\", \"id\"]",
+     "order of the rows within a data file, and default sort order of the table in the lake: "
+     "columns, or transforms as for partition but void, each with asc or desc and nulls first or "
+     "nulls last; without these ascending, and NULLs first ascending, last descending. When it "
+     "changes, new files have the new order"},
     {"columns", "mapping", "{price: {cast: \"decimal(18,4)\"}}",
      "another type in the lake: anything may become string; smallint and integer long, double or "
      "decimal(p,s); bigint and numeric decimal(p,s); real double. A value that does not fit "

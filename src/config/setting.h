@@ -44,7 +44,7 @@ enum {
 
 #undef OPTION
 
-enum { TABLE_OPTION_COUNT = 4 };
+enum { TABLE_OPTION_COUNT = 5 };
 
 extern const Setting settings[SETTING_COUNT];
 extern const TableOption table_options[TABLE_OPTION_COUNT];

@@ -1,4 +1,5 @@
 #include "iceberg/metadata.h"
+#include "iceberg/sort_order.h"
 #include "iceberg/spec.h"
 
 #include <assert.h>
@@ -25,8 +26,8 @@ metadata_create(Arena *arena, const TableCreate *create)
         .spec_count = 1,
         .specs = ARENA_NEW(arena, PartitionSpec),
         .last_partition_id = LAST_PARTITION_ID_NONE,
-        .rest = STR("{\"default-sort-order-id\":0,"
-                    "\"sort-orders\":[{\"order-id\":0,\"fields\":[]}]}"),
+        .sort_order_count = 1, /* unsorted */
+        .sort_orders = ARENA_NEW(arena, SortOrder),
     };
     metadata->schemas[0] = *create->schema;
     if (create->spec != NULL && create->spec->field_count > 0) {
@@ -35,6 +36,8 @@ metadata_create(Arena *arena, const TableCreate *create)
         metadata->specs[0] = metadata->specs[1];
         metadata->specs[0].spec_id = metadata->default_spec_id = 0;
     }
+    if (create->sort_order != NULL)
+        *metadata = *metadata_set_sort_order(arena, metadata, create->sort_order);
     for (size_t i = 0; i < create->properties.count; i++)
         metadata->properties =
             property_set(arena, &metadata->properties, create->properties.items[i].key,
@@ -69,6 +72,15 @@ metadata_find_spec(const TableMetadata *metadata, int spec_id)
     for (size_t i = 0; i < metadata->spec_count; i++)
         if (metadata->specs[i].spec_id == spec_id)
             return &metadata->specs[i];
+    return NULL;
+}
+
+const SortOrder *
+metadata_find_sort_order(const TableMetadata *metadata, int order_id)
+{
+    for (size_t i = 0; i < metadata->sort_order_count; i++)
+        if (metadata->sort_orders[i].order_id == order_id)
+            return &metadata->sort_orders[i];
     return NULL;
 }
 

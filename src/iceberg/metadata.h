@@ -1,7 +1,7 @@
 /* metadata.h - table metadata (vN.metadata.json), format versions 1 to 3 read, 2 and 3 written.
  *
- * Parsing keeps what it does not model (unknown keys, statistics, encryption keys, sort orders,
- * partition specs it cannot use) so that writing a table somebody else made loses nothing. Iceberg
+ * Parsing keeps what it does not model (unknown keys, statistics, encryption keys, partition specs
+ * and sort orders it cannot use) so that writing a table somebody else made loses nothing. Iceberg
  * spec, "Table Metadata", "Appendix C". Pure: no network, no clock, no randomness - times, uuids
  * and snapshot ids are arguments. Everything lives in the arena given. */
 #ifndef ICEBERG_METADATA_H
@@ -32,6 +32,20 @@ typedef struct PartitionSpec {
     PartitionField *fields;
     Str json; /* the whole object, as read; STR_NULL: made here */
 } PartitionSpec;
+
+typedef struct SortField {
+    int source_id;
+    Str transform; /* as in PartitionField */
+    bool descending;
+    bool nulls_first;
+} SortField;
+
+typedef struct SortOrder {
+    int order_id; /* 0: unsorted, which has no fields */
+    int field_count;
+    SortField *fields;
+    Str json; /* the whole object, as read; STR_NULL: made here */
+} SortOrder;
 
 typedef struct Snapshot {
     int64_t snapshot_id;
@@ -77,6 +91,9 @@ typedef struct TableMetadata {
     PartitionSpec *specs;
     int default_spec_id;
     int last_partition_id;
+    size_t sort_order_count;
+    SortOrder *sort_orders;
+    int default_sort_order_id;
     PropertyList properties;
     int64_t current_snapshot_id; /* 0: none */
     int64_t next_row_id;         /* version 3: above every row id that was assigned */
@@ -88,7 +105,7 @@ typedef struct TableMetadata {
     MetadataLogEntry *metadata_log;
     size_t ref_count;
     SnapshotRef *refs;
-    Str rest; /* JSON object with the keys not modelled above, e.g. sort-orders, statistics */
+    Str rest; /* JSON object with the keys not modelled above, e.g. statistics */
 } TableMetadata;
 
 /* Version 1 is brought to today's shape ("schema" and "partition-spec" become lists, a main branch
@@ -105,6 +122,8 @@ void metadata_write(const TableMetadata *metadata, Buf *out);
 bool metadata_copy(Arena *arena, const TableMetadata *metadata, TableMetadata **out_metadata,
                    Error *err) WARN_UNUSED;
 
+/* The array of an order's fields. */
+void sort_fields_write(JsonWriter *json, const SortOrder *order);
 /* The array of a spec's fields: a manifest's "partition-spec" is just this. */
 void partition_fields_write(JsonWriter *json, const PartitionSpec *spec);
 
@@ -112,7 +131,8 @@ typedef struct TableCreate {
     const char *uuid;
     const char *location;
     const IcebergSchema *schema;
-    const PartitionSpec *spec; /* fields without ids; NULL: unpartitioned */
+    const PartitionSpec *spec;   /* fields without ids; NULL: unpartitioned */
+    const SortOrder *sort_order; /* without an id; NULL: unsorted */
     int64_t now_ms;
     int format_version; /* 2 or 3 */
     PropertyList properties;
@@ -132,6 +152,7 @@ const Snapshot *metadata_find_snapshot(const TableMetadata *metadata, int64_t sn
 /* NULL when there is none. */
 const IcebergSchema *metadata_find_schema(const TableMetadata *metadata, int schema_id);
 const PartitionSpec *metadata_find_spec(const TableMetadata *metadata, int spec_id);
+const SortOrder *metadata_find_sort_order(const TableMetadata *metadata, int order_id);
 
 /* Value of a table property or summary entry; STR_NULL when absent. */
 Str property_get(const PropertyList *list, const char *key);

@@ -2,6 +2,7 @@
 #include "iceberg/metadata.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 /* Keys that TableMetadata models; everything else goes to `rest`. */
 static const char *const modelled_keys[] = {
@@ -18,6 +19,8 @@ static const char *const modelled_keys[] = {
     "partition-specs",
     "default-spec-id",
     "last-partition-id",
+    "sort-orders",
+    "default-sort-order-id",
     "properties",
     "current-snapshot-id",
     "next-row-id",
@@ -198,6 +201,81 @@ parse_last_partition_id(const JsonNode *root, TableMetadata *out, Error *err)
     return true;
 }
 
+/* --- Sort orders ----------------------------------------------------------------------------- */
+
+/* Java reads these words in any case. */
+static bool
+parse_choice(const JsonNode *node, const char *key, const char *const words[2], bool *out_second,
+             Error *err)
+{
+    Str text = STR("");
+
+    (void) !node_to_str(node_get(node, key), &text);
+    for (int i = 0; i < 2; i++) {
+        if (text.len != strlen(words[i]) || strncasecmp(text.ptr, words[i], text.len) != 0)
+            continue;
+        *out_second = i == 1;
+        return true;
+    }
+    return FAIL(err, ERR_INPUT, "%s is neither %s nor %s", key, words[0], words[1]);
+}
+
+static bool
+parse_sort_field(Arena *arena, const JsonNode *node, SortField *out, Error *err)
+{
+    static const char *const directions[] = {"asc", "desc"};
+    static const char *const nulls[] = {"nulls-last", "nulls-first"};
+    const JsonNode *sources = node_get(node, "source-ids");
+
+    TRY(node_need_str(node, "transform", arena, &out->transform, err));
+    if (!node_to_int(node_at(sources, 0), &out->source_id)) /* as of partition fields */
+        TRY(node_need_int(node, "source-id", &out->source_id, err));
+    TRY(parse_choice(node, "direction", directions, &out->descending, err));
+    return parse_choice(node, "null-order", nulls, &out->nulls_first, err);
+}
+
+static bool
+parse_sort_order(Arena *arena, const JsonNode *node, SortOrder *order, Error *err)
+{
+    const JsonNode *fields = NULL;
+
+    TRY(node_need_int(node, "order-id", &order->order_id, err));
+    TRY(node_need_array(node, "fields", &fields, err));
+    order->field_count = (int) node_count(fields);
+    order->fields = ARENA_ARRAY(arena, SortField, node_count(fields));
+    for (size_t i = 0; i < node_count(fields); i++)
+        if (!parse_sort_field(arena, node_at(fields, i), &order->fields[i], err))
+            return WRAP(err, "fields[%zu]", i);
+    order->json = node_text(arena, node);
+    return true;
+}
+
+/* Version 1 may have none: then the table is unsorted. */
+static bool
+parse_sort_orders(Arena *arena, const JsonNode *root, TableMetadata *out, Error *err)
+{
+    const JsonNode *orders = NULL;
+
+    TRY(node_need_array(root, "sort-orders", &orders, err));
+    if (orders == NULL) {
+        out->sort_order_count = 1;
+        out->sort_orders = ARENA_NEW(arena, SortOrder);
+        return true;
+    }
+    out->sort_order_count = node_count(orders);
+    out->sort_orders = ARENA_ARRAY(arena, SortOrder, out->sort_order_count);
+    for (size_t i = 0; i < out->sort_order_count; i++)
+        if (!parse_sort_order(arena, node_at(orders, i), &out->sort_orders[i], err))
+            return WRAP(err, "sort-orders[%zu]", i);
+    if (node_get(root, "default-sort-order-id") != NULL)
+        TRY(node_need_int(root, "default-sort-order-id", &out->default_sort_order_id, err));
+    if (out->default_sort_order_id != 0 &&
+        metadata_find_sort_order(out, out->default_sort_order_id) == NULL)
+        return FAIL(err, ERR_INPUT, "default-sort-order-id %d is not in sort-orders",
+                    out->default_sort_order_id);
+    return true;
+}
+
 /* --- Snapshots ----------------------------------------------------------------------------- */
 
 static bool
@@ -373,6 +451,7 @@ parse_all(Arena *arena, const JsonNode *root, TableMetadata *out, Error *err)
     TRY(parse_schemas(arena, root, out, err));
     TRY(parse_specs(arena, root, out, err));
     TRY(parse_last_partition_id(root, out, err));
+    TRY(parse_sort_orders(arena, root, out, err));
     TRY(parse_properties(arena, node_get(root, "properties"), "properties", &out->properties, err));
     TRY(parse_snapshots(arena, root, out, err));
     TRY(parse_refs(arena, root, out, err));

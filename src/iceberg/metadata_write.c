@@ -79,6 +79,45 @@ partition_fields_write(JsonWriter *json, const PartitionSpec *spec)
     jw_end(json);
 }
 
+void
+sort_fields_write(JsonWriter *json, const SortOrder *order)
+{
+    jw_array(json);
+    for (int i = 0; i < order->field_count; i++) {
+        const SortField *field = &order->fields[i];
+
+        jw_object(json);
+        put_str(json, "transform", field->transform);
+        put_int(json, "source-id", field->source_id);
+        put_str(json, "direction", field->descending ? STR("desc") : STR("asc"));
+        put_str(json, "null-order", field->nulls_first ? STR("nulls-first") : STR("nulls-last"));
+        jw_end(json);
+    }
+    jw_end(json);
+}
+
+static void
+put_sort_orders(JsonWriter *json, const TableMetadata *metadata)
+{
+    put_int(json, "default-sort-order-id", metadata->default_sort_order_id);
+    jw_key(json, "sort-orders");
+    jw_array(json);
+    for (size_t i = 0; i < metadata->sort_order_count; i++) {
+        const SortOrder *order = &metadata->sort_orders[i];
+
+        if (order->json.ptr != NULL) {
+            jw_raw(json, order->json);
+            continue;
+        }
+        jw_object(json);
+        put_int(json, "order-id", order->order_id);
+        jw_key(json, "fields");
+        sort_fields_write(json, order);
+        jw_end(json);
+    }
+    jw_end(json);
+}
+
 static void
 put_snapshot(JsonWriter *json, const Snapshot *snapshot)
 {
@@ -156,35 +195,15 @@ put_logs(JsonWriter *json, const TableMetadata *metadata)
     jw_end(json);
 }
 
-/* Where a member of `rest` belongs in the order of Java's keys. */
-typedef enum RestPlace { REST_SORT_ORDERS, REST_OTHERS } RestPlace;
-
-static RestPlace
-rest_place(Str key)
-{
-    bool sorting = str_eqc(key, "sort-orders") || str_eqc(key, "default-sort-order-id");
-
-    return sorting ? REST_SORT_ORDERS : REST_OTHERS;
-}
-
 static void
-put_rest(JsonWriter *json, const JsonNode *rest, RestPlace place)
+put_rest(JsonWriter *json, const JsonNode *rest)
 {
     AUTO_ARENA Arena *arena = arena_new();
     NodeCursor cursor = {0};
     const JsonNode *value;
     Str key;
 
-    /* version 1 may lack what version 2 wants */
-    if (place == REST_SORT_ORDERS && node_get(rest, "sort-orders") == NULL) {
-        put_int(json, "default-sort-order-id", 0);
-        jw_key(json, "sort-orders");
-        jw_raw(json, STR("[{\"order-id\":0,\"fields\":[]}]"));
-        return;
-    }
     while (node_next(rest, &cursor, &key, &value)) {
-        if (rest_place(key) != place)
-            continue;
         jw_key_str(json, key);
         jw_raw(json, node_text(arena, value));
     }
@@ -209,13 +228,13 @@ metadata_write(const TableMetadata *metadata, Buf *out)
     put_int(&json, "last-column-id", metadata->last_column_id);
     put_schemas(&json, metadata);
     put_specs(&json, metadata);
-    put_rest(&json, rest, REST_SORT_ORDERS);
+    put_sort_orders(&json, metadata);
     put_properties(&json, "properties", &metadata->properties);
     put_current_snapshot(&json, metadata);
     if (metadata->format_version >= 3)
         put_int(&json, "next-row-id", metadata->next_row_id);
     put_snapshots(&json, metadata);
-    put_rest(&json, rest, REST_OTHERS);
+    put_rest(&json, rest);
     put_logs(&json, metadata);
     jw_end(&json);
 }

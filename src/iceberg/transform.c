@@ -172,6 +172,31 @@ first_points(Str text, int points)
     return (Str){.ptr = text.ptr, .len = at};
 }
 
+__int128
+transform_truncated_number(const Column *column, size_t row, int width)
+{
+    TypeKind kind = column->type->kind;
+
+    if (kind == TYPE_INT32)
+        return (int32_t) (uint32_t) floor_to(BUF_AT(&column->values, int32_t, row), width);
+    if (kind == TYPE_INT64)
+        return (int64_t) (uint64_t) floor_to(BUF_AT(&column->values, int64_t, row), width);
+    assert(kind == TYPE_DECIMAL);
+    return floor_to(decimal_at(column, row), width);
+}
+
+Str
+transform_truncated_bytes(const Column *column, size_t row, int width)
+{
+    Str bytes = column_bytes(column, row);
+
+    if (column->type->kind != TYPE_BINARY)
+        return first_points(bytes, width);
+    if (bytes.len > (size_t) width)
+        bytes.len = (size_t) width;
+    return bytes;
+}
+
 /* The manifest has room for as many bytes as the precision of the column needs. */
 static bool
 put_truncated_decimal(Buf *out, const Column *column, size_t row, int width, Error *err)
@@ -183,7 +208,7 @@ put_truncated_decimal(Buf *out, const Column *column, size_t row, int width, Err
     for (int i = 0; i < precision; i++)
         limit *= 10;
 
-    __int128 value = floor_to(decimal_at(column, row), width);
+    __int128 value = transform_truncated_number(column, row, width);
 
     if (value <= -limit)
         return FAIL(err, ERR_INPUT,
@@ -198,24 +223,19 @@ put_truncated_decimal(Buf *out, const Column *column, size_t row, int width, Err
 static bool
 put_truncated(Buf *out, const Column *column, size_t row, int width, Error *err)
 {
-    Str bytes;
-
     switch (column->type->kind) {
     case TYPE_INT32:
-        put_int(out, (int32_t) (uint32_t) floor_to(BUF_AT(&column->values, int32_t, row), width));
+        put_int(out, (int32_t) transform_truncated_number(column, row, width));
         return true;
     case TYPE_INT64:
-        put_long(out, (int64_t) (uint64_t) floor_to(BUF_AT(&column->values, int64_t, row), width));
+        put_long(out, (int64_t) transform_truncated_number(column, row, width));
         return true;
     case TYPE_DECIMAL:
         return put_truncated_decimal(out, column, row, width, err);
     case TYPE_STRING:
     case TYPE_JSON:
-        buf_str(out, first_points(column_bytes(column, row), width));
-        return true;
     case TYPE_BINARY:
-        bytes = column_bytes(column, row);
-        buf_append(out, bytes.ptr, bytes.len < (size_t) width ? bytes.len : (size_t) width);
+        buf_str(out, transform_truncated_bytes(column, row, width));
         return true;
     case TYPE_BOOL:
     case TYPE_FLOAT32:

@@ -16,6 +16,11 @@
 bool transform_apply(Transform transform, const Column *column, size_t row, Buf *out,
                      Error *err) WARN_UNUSED;
 
+/* What truncate gives, for comparing: of a number that is not NULL, at the column's scale, where a
+ * decimal always has room; and a view of a string or binary. */
+__int128 transform_truncated_number(const Column *column, size_t row, int width);
+Str transform_truncated_bytes(const Column *column, size_t row, int width);
+
 /* The hash of the bucket transform, before it is brought into [0, N). */
 uint32_t transform_hash(const Column *column, size_t row);
 

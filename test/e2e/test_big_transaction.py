@@ -1,4 +1,6 @@
 """A transaction much larger than the memory it is given, and what it may not cost."""
+import pytest
+
 from lib.env import wait_for
 from lib.oracle import compare
 
@@ -12,6 +14,12 @@ def big_insert(database):
             f" n / 4.0 from generate_series(1, {ROWS}) n")
 
 
+@pytest.fixture(params=["[]", "[b, 'n desc']"], ids=["unsorted", "sorted"])
+def sort(request, walberg):
+    walberg.settings["tables.public.t.sort"] = request.param
+
+
+@pytest.mark.usefixtures("sort")
 def test_large_transaction_spills_and_appears_at_once(database, walberg, lake):
     statement = big_insert(database)
     walberg.start(memory="64MB")
@@ -35,11 +43,12 @@ def test_large_transaction_spills_and_appears_at_once(database, walberg, lake):
     compare(database, lake, ["t"], readers=["duckdb", "pyiceberg"])
 
 
+@pytest.mark.usefixtures("sort")
 def test_values_that_were_not_sent_are_bounded_too(database, walberg, lake):
     """An update that leaves TOAST alone is a few bytes in the stream, and 40 kB a row to write."""
-    database.execute("create table t (id int primary key, v int, big text)",
+    database.execute("create table t (id int primary key, n int, b text, v int, big text)",
                      "alter table t alter big set storage external",
-                     "insert into t select n, n, repeat(md5(n::text), 1250)"
+                     "insert into t select n, n, md5(n::text), n, repeat(md5(n::text), 1250)"
                      " from generate_series(1, 12000) n")
     walberg.once()
     walberg.start()

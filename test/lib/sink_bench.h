@@ -17,6 +17,7 @@ typedef struct Bench {
     Cancel *cancel;
     char folder[64];
     int format_version;
+    const char *sort; /* the setting; NULL: none */
     Sink *sink;
     const TableSchema *schema;
 } Bench;
@@ -94,9 +95,11 @@ configure(Bench *bench, const char *partition)
         arena_printf(bench->arena, "sink.iceberg.warehouse=%s/lake", bench->folder),
         arena_printf(bench->arena, "sink.iceberg.format_version=%d", bench->format_version),
         arena_printf(bench->arena, "tables.*.*.partition=%s", partition),
+        arena_printf(bench->arena, "tables.*.*.sort=%s", bench->sort),
     };
+    size_t count = bench->sort == NULL ? 5 : 6;
 
-    OK(config_load(bench->arena, &(ConfigLoad){.set_count = 5, .sets = sets}, &bench->config,
+    OK(config_load(bench->arena, &(ConfigLoad){.set_count = count, .sets = sets}, &bench->config,
                    &err));
     OK(config_resolve(bench->config, bench->arena, "shop", &err));
 }

@@ -267,6 +267,46 @@ values_are_checked_beyond_their_type(void **state)
 }
 
 static void
+a_sort_order_is_spelled_right(void **state)
+{
+    static const Mistake mistakes[] = {
+        {"tables:\n  public.orders:\n    sort:\n      - region\n      - at downwards\n", NULL,
+         "walberg.yaml:5:9: tables.public.orders.sort: \"at downwards\": \"downwards\" is no "
+         "direction\n"
+         "hint: a column or transform, then asc or desc, then nulls first or nulls last: "
+         "\"created_at desc nulls last\"; an odd column stands in double quotes"},
+        {NULL, "tables.public.orders.sort=['void(id)']",
+         "--set tables.public.orders.sort: \"void(id)\": void is NULL for every row, so it orders "
+         "nothing"},
+        {"tables:\n  public.orders: {sort: {at: desc}}\n", NULL,
+         "walberg.yaml:2:25: tables.public.orders.sort: wants a list, not a mapping"},
+    };
+    Room *room = *state;
+    Config *config = NULL;
+    Error err = {0};
+
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        refuses(room, &mistakes[i]);
+    OK(load(room, "tables: {\"*.*\": {sort: [at, id]}}\n",
+            "tables.public.orders.sort=['day(at) desc', \"id\"]", &config, &err));
+
+    TableRule rule = config_table_rule(config, room->arena, STR("public"), STR("orders"));
+
+    assert_int_equal(rule.sort.count, 2);
+    assert_true(rule.sort.terms[0].descending);
+    assert_true(str_eqc(rule.sort.terms[1].by.column, "id"));
+    assert_string_equal(rule.sort.place, "--set tables.public.orders.sort");
+    rule = config_table_rule(config, room->arena, STR("public"), STR("items"));
+    assert_int_equal(rule.sort.count, 2);
+    assert_false(rule.sort.terms[0].descending);
+    OK(load(room, "tables: {\"*.*\": {sort: id}}\n", "tables.public.orders.sort=[]", &config,
+            &err));
+    rule = config_table_rule(config, room->arena, STR("public"), STR("orders"));
+    assert_int_equal(rule.sort.count, 0);
+    assert_non_null(rule.sort.place);
+}
+
+static void
 set_options(void **state)
 {
     static const Mistake mistakes[] = {
@@ -284,7 +324,7 @@ set_options(void **state)
          "--set tables.public.orders.kye: unknown setting\nhint: did you mean \"key\"?"},
         {NULL, "tables.public.orders.sorting=[at]",
          "--set tables.public.orders.sorting: unknown setting\n"
-         "hint: the settings of a table are name, key, partition and columns"},
+         "hint: the settings of a table are name, key, partition, sort and columns"},
         {NULL, "tables.public.orders.partition=[week(at)]",
          "--set tables.public.orders.partition: \"week(at)\": \"week\" is no partition transform\n"
          "hint: transforms are identity, bucket[N], truncate[N], year, month, day, hour and void: "
@@ -517,6 +557,7 @@ main(void)
         cmocka_unit_test_setup_teardown(broken_yaml_has_line_and_column, enter, leave),
         cmocka_unit_test_setup_teardown(values_are_checked_beyond_their_type, enter, leave),
         cmocka_unit_test_setup_teardown(set_options, enter, leave),
+        cmocka_unit_test_setup_teardown(a_sort_order_is_spelled_right, enter, leave),
         cmocka_unit_test_setup_teardown(casts_that_are_none, enter, leave),
         cmocka_unit_test_setup_teardown(later_layers_win, enter, leave),
         cmocka_unit_test_setup_teardown(mistakes_in_variables, enter, leave),

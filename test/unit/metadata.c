@@ -43,11 +43,11 @@ static void
 java_metadata_comes_out_byte_for_byte(void **state)
 {
     static const char *const folders[] = {"iceberg/java-v2", "iceberg/java-partitioned",
-                                          "iceberg/java-v3"};
+                                          "iceberg/java-v3", "iceberg/java-sorted"};
     AUTO_ARENA Arena *arena = arena_new();
 
     (void) state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         const char *paths[64] = {0};
         size_t count = golden_list(arena, folders[i], ".metadata.json", paths);
 
@@ -57,6 +57,41 @@ java_metadata_comes_out_byte_for_byte(void **state)
             expect_copy(arena, paths[j]);
         }
     }
+}
+
+/* The orders are understood, not only passed on: made anew of what was read, they are the same. */
+static void
+java_sort_orders_are_understood(void **state)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const char *paths[64] = {0};
+    size_t count = golden_list(arena, "iceberg/java-sorted", ".metadata.json", paths);
+    TableMetadata *metadata = parse_golden(arena, paths[0]);
+
+    (void) state;
+    for (size_t i = 0; i < count; i++) {
+        metadata = parse_golden(arena, paths[i]);
+        for (size_t k = 0; k < metadata->sort_order_count; k++)
+            metadata->sort_orders[k].json = STR_NULL;
+        assert_string_equal(written(arena, metadata), golden_file(arena, paths[i]).ptr);
+    }
+    assert_int_equal(metadata->default_sort_order_id, 1);
+    assert_int_equal(metadata->sort_order_count, 4);
+
+    const SortOrder *order = metadata_find_sort_order(metadata, 2);
+
+    assert_int_equal(order->field_count, 2);
+    assert_int_equal(order->fields[1].source_id, 7);
+    assert_true(order->fields[1].descending);
+    assert_true(order->fields[1].nulls_first);
+    order = metadata_find_sort_order(metadata, 3);
+    assert_int_equal(order->field_count, 3);
+    assert_true(str_eqc(order->fields[0].transform, "day"));
+    assert_true(str_eqc(order->fields[2].transform, "truncate[3]"));
+    assert_false(order->fields[2].descending);
+    assert_false(order->fields[2].nulls_first);
+    assert_int_equal(metadata_find_sort_order(metadata, 0)->field_count, 0);
+    assert_null(metadata_find_sort_order(metadata, 4));
 }
 
 static void
@@ -312,7 +347,7 @@ the_youngest_and_the_tagged_stay(void **state)
     TableMetadata *metadata;
 
     (void) state;
-    start.rest = STR("{\"sort-orders\":[{\"order-id\":0,\"fields\":[]}],\"statistics\":["
+    start.rest = STR("{\"statistics\":["
                      "{\"snapshot-id\":1093687936396686630,\"statistics-path\":\"a\"},"
                      "{\"snapshot-id\":5020573828382864398,\"statistics-path\":\"b\"}]}");
     start.snapshots[0].timestamp_ms -= DAY;
@@ -323,7 +358,7 @@ the_youngest_and_the_tagged_stay(void **state)
     /* entries before a removed snapshot go, even of one that is still there */
     assert_int_equal(metadata->snapshot_log_count, 2);
     assert_string_equal(metadata->rest.ptr,
-                        "{\"sort-orders\":[{\"order-id\":0,\"fields\":[]}],\"statistics\":["
+                        "{\"statistics\":["
                         "{\"snapshot-id\":1093687936396686630,\"statistics-path\":\"a\"}]}");
 
     metadata = add_at(arena, &start, now + 1, &keep_none);
@@ -455,6 +490,14 @@ bad_metadata_is_named(void **state)
            "metadata: current-schema-id 9 is not in schemas");
     refuse("\"default-spec-id\":0", "\"default-spec-id\":1",
            "metadata: default-spec-id 1 is not in partition-specs");
+    refuse("\"default-sort-order-id\":0", "\"default-sort-order-id\":1",
+           "metadata: default-sort-order-id 1 is not in sort-orders");
+    refuse("\"sort-orders\":[", "\"sort-orders\":[{\"fields\":[]},",
+           "metadata: sort-orders[0]: no order-id");
+    refuse("\"sort-orders\":[",
+           "\"sort-orders\":[{\"order-id\":1,\"fields\":[{\"transform\":\"identity\","
+           "\"source-id\":1,\"direction\":\"up\"}]},",
+           "metadata: sort-orders[0]: fields[0]: direction is neither asc nor desc");
     refuse("\"current-snapshot-id\":1603246707452995722", "\"current-snapshot-id\":5",
            "metadata: current-snapshot-id 5 is not in snapshots");
     refuse("\"main\":{\"snapshot-id\":1603246707452995722", "\"main\":{\"snapshot-id\":5",
@@ -477,6 +520,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(java_metadata_comes_out_byte_for_byte),
+        cmocka_unit_test(java_sort_orders_are_understood),
         cmocka_unit_test(other_metadata_is_stable),
         cmocka_unit_test(fields_are_where_java_put_them),
         cmocka_unit_test(a_new_table_is_what_java_would_make),

@@ -161,6 +161,28 @@ look_again(IcebergTable *table, bool *out_ours, Error *err)
     return true;
 }
 
+/* Ids that are pending may be another's by now. ALTER TABLE makes no snapshot. */
+static bool
+check_foreign_shape(const IcebergTable *table, Error *err)
+{
+    const Pending *pending = &table->pending;
+    const TableMetadata *metadata = table->metadata;
+
+    if (pending->fit.next != NULL && pending->fit_base_id != metadata->last_column_id)
+        return FAIL(err, ERR_INPUT,
+                    "another writer changed the columns of the lake table while the source's "
+                    "changed, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+    if (pending->specs.len > 0 && pending->spec_base_count != metadata->spec_count)
+        return FAIL(err, ERR_INPUT,
+                    "another writer changed the partitions of the lake table while the settings "
+                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+    if (pending->sort_orders.len > 0 && pending->sort_base_count != metadata->sort_order_count)
+        return FAIL(err, ERR_INPUT,
+                    "another writer changed the sort order of the lake table while the settings "
+                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+    return true;
+}
+
 /* Somebody else committed first. What is pending may go on top when it still fits. */
 static bool
 check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
@@ -168,6 +190,7 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
     const Snapshot *current = metadata_current_snapshot(table->metadata);
     bool fits = true;
 
+    TRY(check_foreign_shape(table, err));
     if (current == NULL || current->snapshot_id == snapshot_before)
         return true; /* a change of properties, or of history */
     if (str_eqc(property_get(&current->summary, "cdc.pipeline"), table->sink->pipeline))
@@ -175,16 +198,6 @@ check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
                     "another walberg process committed to this table\n"
                     "hint: only one process may run pipeline %s; stop the other one",
                     table->sink->pipeline);
-    if (table->pending.fit.next != NULL &&
-        table->pending.fit_base_id != table->metadata->last_column_id)
-        return FAIL(err, ERR_INPUT,
-                    "another writer changed the columns of the lake table while the source's "
-                    "changed, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
-    if (table->pending.specs.len > 0 &&
-        table->pending.spec_base_count != table->metadata->spec_count)
-        return FAIL(err, ERR_INPUT,
-                    "another writer changed the partitions of the lake table while the settings "
-                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
     TRY(rows_are_where_we_think(table, &fits, err));
     if (!fits)
         return FAIL(err, ERR_INPUT,

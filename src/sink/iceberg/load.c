@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "batch/fold.h"
 #include "iceberg/default.h"
+#include "iceberg/sort_order.h"
 #include "iceberg/spec.h"
 #include "sink/iceberg/sink.h"
 
@@ -251,6 +252,9 @@ iceberg_pending_reset(Pending *pending)
     buf_reset(&pending->specs);
     pending->spec = NULL;
     pending->partition_text = STR_NULL;
+    buf_reset(&pending->sort_orders);
+    pending->sort_order = NULL;
+    pending->sort_text = STR_NULL;
     pending->truncated = false;
     pending->any = false;
     pending->stale = false;
@@ -641,6 +645,7 @@ iceberg_table_load(IcebergTable *table, Error *err)
     tell_format_version(table);
     TRY(iceberg_load_shape(table, err));
     TRY(iceberg_follow_spec(table, false, err));
+    TRY(iceberg_follow_sort(table, false, err));
     load_numerics(table);
     TRY(load_index(table, err));
     TRY(iceberg_save_index(table, err));
@@ -666,6 +671,7 @@ iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err)
         property_set(arena, &properties, STR("write.parquet.compression-codec"), STR("zstd"));
 
     PartitionSpec spec = {0};
+    SortOrder sort_order = {0};
 
     if (table->partition != NULL) {
         Str text = partition_rule_text(arena, table->partition);
@@ -674,12 +680,20 @@ iceberg_table_create(IcebergTable *table, const TableSchema *schema, Error *err)
         if (text.len > 0)
             properties = property_set(arena, &properties, STR(PARTITION_PROPERTY), text);
     }
+    if (table->sort != NULL) {
+        Str text = sort_rule_text(arena, table->sort);
+
+        TRY(sort_order_resolve(arena, table->sort, schema, &sort_order, err));
+        if (text.len > 0)
+            properties = property_set(arena, &properties, STR(SORT_PROPERTY), text);
+    }
 
     TableCreate create = {
         .uuid = uuid,
         .location = catalog_location(table->sink->catalog, arena, &table->name),
         .schema = iceberg_schema_from_table(arena, schema, 0),
         .spec = &spec,
+        .sort_order = &sort_order,
         .now_ms = clock_wall_us() / 1000,
         .format_version = (int) table->sink->config->iceberg_format_version,
         .properties = properties,

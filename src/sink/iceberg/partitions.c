@@ -1,8 +1,9 @@
 /* partitions.c - rows of a partitioned table into one data file per partition.
  *
  * A batch of the stream is in memory as a whole: its rows are written partition by partition, each
- * taken out of the batch a few thousand at a time. Order within a partition is the batch's, and the
- * key index gets row numbers of the files. One file is open at any time.
+ * taken out of the batch a few thousand at a time. Order within a partition is the table's sort
+ * order, or the batch's, and the key index gets row numbers of the files. One file is open at any
+ * time.
  *
  * The initial copy, and rows whose unchanged values are read back from the lake, come in blocks of
  * which only one is there at a time: rows wait in a buffer per partition. When all buffers together
@@ -14,7 +15,7 @@
 #include "iceberg/spec.h"
 #include "sink/iceberg/sink.h"
 
-enum { PIECE_ROWS_MAX = 2048, PIECE_BYTES = 4 << 20, PATCHED_SHARE = 16 };
+enum { PATCHED_SHARE = 16 };
 
 /* --- a file of one partition ----------------------------------------------------------------- */
 
@@ -24,6 +25,7 @@ typedef struct PartitionWriter {
     FileWrite like;
     ResultType *types;
     Partitioner *partitioner;
+    Sorter *sorter; /* NULL: rows stay as they come */
 } PartitionWriter;
 
 static bool
@@ -34,7 +36,16 @@ writer_init(PartitionWriter *writer, IcebergTable *table, Arena *arena, const Fi
     TRY(iceberg_check_spec(table, arena, &writer->types, err));
     writer->like.spec = iceberg_spec(table);
     writer->partitioner = partitioner_new(writer->like.spec, like->fields, like->field_count);
+    writer->sorter = iceberg_sorter(table, like->fields, like->field_count);
+    writer->like.sort_order_id = writer->sorter != NULL ? iceberg_sort_order(table)->order_id : 0;
     return true;
+}
+
+static void
+writer_done(PartitionWriter *writer)
+{
+    partitioner_free(writer->partitioner);
+    sorter_free(writer->sorter);
 }
 
 /* Write rows of partition `number`. */
@@ -56,37 +67,7 @@ write_partition(const PartitionWriter *writer, Arena *arena, size_t number, RowS
 
 /* --- a batch as it is ------------------------------------------------------------------------ */
 
-/* Some rows of a batch, copied out a piece at a time. */
-typedef struct PickedRows {
-    RowSource source;
-    const Batch *batch;
-    const uint32_t *rows;
-    size_t count;
-    size_t at;
-    size_t piece; /* rows */
-    Column *columns;
-} PickedRows;
-
-static bool
-next_picked(RowSource *source, RowBlock *out_block, Error *err)
-{
-    PickedRows *picked = (PickedRows *) (void *) source;
-    size_t left = picked->count - picked->at;
-    size_t rows = left < picked->piece ? left : picked->piece;
-
-    (void) err;
-    for (int c = 0; c < picked->batch->schema->column_count; c++) {
-        column_reset(&picked->columns[c]);
-        for (size_t i = 0; i < rows; i++)
-            column_append_copy(&picked->columns[c], &picked->batch->columns[c],
-                               picked->rows[picked->at + i]);
-    }
-    picked->at += rows;
-    *out_block = (RowBlock){.columns = picked->columns, .rows = rows};
-    return true;
-}
-
-/* The live rows of a batch, ordered by partition. */
+/* The live rows of a batch, ordered by partition, and within one as its file has them. */
 typedef struct Split {
     size_t count;   /* partitions */
     size_t *starts; /* count + 1: where each begins in rows */
@@ -120,35 +101,34 @@ split_rows(Arena *arena, Partitioner *partitioner, const Batch *batch, Split *ou
     return true;
 }
 
+static void
+sort_split(const PartitionWriter *writer, const Batch *batch, Split *split)
+{
+    if (writer->sorter == NULL)
+        return;
+    sorter_begin(writer->sorter, batch->columns, batch->rows);
+    for (size_t p = 0; p < split->count; p++)
+        sorter_sort(writer->sorter, split->rows + split->starts[p],
+                    split->starts[p + 1] - split->starts[p]);
+}
+
 static bool
 write_split(const PartitionWriter *writer, const Batch *batch, const Split *split, Buf *files,
             Error *err)
 {
-    AUTO_ARENA Arena *arena = arena_new();
-    int column_count = batch->schema->column_count;
-    size_t width = writer->like.row_bytes + 1;
-    PickedRows picked = {.source = {.next = next_picked},
-                         .batch = batch,
-                         .piece = PIECE_BYTES / width < PIECE_ROWS_MAX ? PIECE_BYTES / width + 1
-                                                                       : PIECE_ROWS_MAX,
-                         .columns = ARENA_ARRAY(arena, Column, (size_t) column_count)};
-    bool done = true;
+    AUTO_PICKED PickedRows *picked =
+        iceberg_picked_rows(batch->columns, batch->schema->column_count, writer->like.row_bytes);
 
-    for (int c = 0; c < column_count; c++)
-        column_init(&picked.columns[c], batch->columns[c].type);
-    for (size_t p = 0; p < split->count && done; p++) {
+    for (size_t p = 0; p < split->count; p++) {
         DataFile file;
 
-        picked.rows = split->rows + split->starts[p];
-        picked.count = split->starts[p + 1] - split->starts[p];
-        picked.at = 0;
-        done = write_partition(writer, writer->table->pending.arena, p, &picked.source, &file, err);
-        if (done)
-            BUF_PUSH(files, DataFile, file);
+        iceberg_pick(picked, split->rows + split->starts[p],
+                     split->starts[p + 1] - split->starts[p]);
+        TRY(write_partition(writer, writer->table->pending.arena, p, (RowSource *) (void *) picked,
+                            &file, err));
+        BUF_PUSH(files, DataFile, file);
     }
-    for (int c = 0; c < column_count; c++)
-        column_done(&picked.columns[c]);
-    return done;
+    return true;
 }
 
 /* Row i of the file of a partition is row i of its part of the split. */
@@ -183,11 +163,14 @@ write_batch(IcebergTable *table, const Batch *batch, const FileWrite *like, Buf 
 
     TRY(writer_init(&writer, table, arena, like, err));
 
-    bool done = split_rows(arena, writer.partitioner, batch, &split, err) &&
-                write_split(&writer, batch, &split, files, err) &&
-                index_split(table, batch, &split, files, err);
+    bool done = split_rows(arena, writer.partitioner, batch, &split, err);
 
-    partitioner_free(writer.partitioner);
+    if (done) {
+        sort_split(&writer, batch, &split);
+        done = write_split(&writer, batch, &split, files, err) &&
+               index_split(table, batch, &split, files, err);
+    }
+    writer_done(&writer);
     return done;
 }
 
@@ -244,7 +227,7 @@ iceberg_buffers_free(PartitionBuffers *buffers)
         return;
     for (size_t p = 0; p < BUF_COUNT(&buffers->buffers, PartitionBuffer); p++)
         empty_buffer(buffers, &BUF_AT(&buffers->buffers, PartitionBuffer, p));
-    partitioner_free(buffers->writer.partitioner);
+    writer_done(&buffers->writer);
     arena_free(buffers->arena);
     buf_done(&buffers->buffers);
     buf_done(&buffers->numbers);
@@ -269,18 +252,43 @@ next_buffer(RowSource *source, RowBlock *out_block, Error *err)
     return true;
 }
 
+/* order: what the file has at i; NULL: row i of the buffer. */
 static bool
-index_buffer(IcebergTable *table, const PartitionBuffer *buffer, Str path, Error *err)
+index_buffer(IcebergTable *table, const PartitionBuffer *buffer, const uint32_t *order, Str path,
+             Error *err)
 {
+    AUTO_BUF Buf ordered = {0};
+    const Hash128 *keys = (const Hash128 *) (const void *) buffer->keys.ptr;
     bool done = true;
 
     if (table->index == NULL)
         return true;
+    if (order != NULL) {
+        buf_reserve(&ordered, buffer->rows * sizeof *keys);
+        for (size_t i = 0; i < buffer->rows; i++)
+            BUF_PUSH(&ordered, Hash128, keys[order[i]]);
+        keys = (const Hash128 *) (const void *) ordered.ptr;
+    }
     pthread_mutex_lock(&table->sink->lock);
-    done = index_add_file(table->index, path, (const Hash128 *) (const void *) buffer->keys.ptr,
-                          buffer->rows, err);
+    done = index_add_file(table->index, path, keys, buffer->rows, err);
     pthread_mutex_unlock(&table->sink->lock);
     return done;
+}
+
+/* The rows of a buffer in the order of its file, in `arena`; NULL: in their own. */
+static const uint32_t *
+sort_buffer(Sorter *sorter, const PartitionBuffer *buffer, Arena *arena)
+{
+    uint32_t *rows;
+
+    if (sorter == NULL)
+        return NULL;
+    rows = ARENA_ARRAY(arena, uint32_t, buffer->rows);
+    for (size_t i = 0; i < buffer->rows; i++)
+        rows[i] = (uint32_t) i;
+    sorter_begin(sorter, buffer->columns, buffer->rows);
+    sorter_sort(sorter, rows, buffer->rows);
+    return rows;
 }
 
 /* A buffer becomes a file. */
@@ -289,13 +297,23 @@ flush(PartitionBuffers *buffers, size_t number, Error *err)
 {
     PartitionBuffer *buffer = &BUF_AT(&buffers->buffers, PartitionBuffer, number);
     BufferSource source = {.source = {.next = next_buffer}, .buffer = buffer};
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PICKED PickedRows *picked = NULL;
     PartitionWriter writer = buffers->writer;
+    RowSource *rows = &source.source;
+    const uint32_t *order = sort_buffer(writer.sorter, buffer, arena);
     DataFile file;
 
     writer.like.row_bytes = buffer->bytes / buffer->rows + 1;
-    TRY(write_partition(&writer, buffers->target.arena, number, &source.source, &file, err));
+    if (order != NULL) {
+        picked =
+            iceberg_picked_rows(buffer->columns, writer.like.field_count, writer.like.row_bytes);
+        iceberg_pick(picked, order, buffer->rows);
+        rows = (RowSource *) (void *) picked;
+    }
+    TRY(write_partition(&writer, buffers->target.arena, number, rows, &file, err));
     BUF_PUSH(buffers->target.files, DataFile, file);
-    TRY(index_buffer(writer.table, buffer, file.path, err));
+    TRY(index_buffer(writer.table, buffer, order, file.path, err));
     empty_buffer(buffers, buffer);
     return true;
 }

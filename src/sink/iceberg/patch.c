@@ -10,7 +10,7 @@
 #include "iceberg/default.h"
 #include "sink/iceberg/sink.h"
 
-enum { PATCHED_BYTES_MAX = 12 << 20, FASTER = 8 };
+enum { PATCHED_BYTES_MAX = 12 << 20, FASTER = 8, FEW = 64 };
 
 /* The value of one patch of the batch, in the same order. */
 typedef struct PatchPlace {
@@ -23,12 +23,14 @@ struct PatchedRows {
     RowSource source;
     IcebergTable *table;
     const Batch *batch;
-    PatchPlace *places; /* one a patch: in row order until their turn comes */
-    size_t place;       /* next */
-    size_t row;         /* next of the batch */
-    size_t at_once;     /* values in one block */
-    Column *columns;    /* the block */
-    Buf rows;           /* size_t: rows of the batch that are in it */
+    const uint32_t *order; /* NULL: the batch's */
+    uint32_t *ranks;       /* with order: where it has each row */
+    PatchPlace *places;    /* one a patch: in the order of the rows until their turn comes */
+    size_t place;          /* next */
+    size_t row;            /* next of the batch, or of the order */
+    size_t at_once;        /* values in one block */
+    Column *columns;       /* the block */
+    Buf rows;              /* size_t: rows of the batch that are in it */
 };
 
 /* --- where they are -------------------------------------------------------------------------- */
@@ -99,6 +101,27 @@ by_place(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
+/* A number that ascends in the sequence in which rows are given. */
+static size_t
+rank_of(const PatchedRows *patched, size_t row)
+{
+    return patched->order == NULL ? row : patched->ranks[row];
+}
+
+static int
+by_rank(const void *a, const void *b, void *context)
+{
+    const PatchedRows *patched = context;
+    const PatchPlace *x = a;
+    const PatchPlace *y = b;
+    size_t p = rank_of(patched, patch_of(patched, x)->row);
+    size_t q = rank_of(patched, patch_of(patched, y)->row);
+
+    if (p != q)
+        return p < q ? -1 : 1;
+    return x->patch < y->patch ? -1 : x->patch > y->patch;
+}
+
 /* Where a row of the batch is in the block. */
 static size_t
 row_in_block(const PatchedRows *patched, size_t row)
@@ -109,7 +132,7 @@ row_in_block(const PatchedRows *patched, size_t row)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (BUF_AT(&patched->rows, size_t, middle) < row)
+        if (rank_of(patched, BUF_AT(&patched->rows, size_t, middle)) < rank_of(patched, row))
             low = middle + 1;
         else
             high = middle;
@@ -188,6 +211,15 @@ values_that_fit(size_t each)
     return each > PATCHED_BYTES_MAX ? 1 : PATCHED_BYTES_MAX / each;
 }
 
+bool
+iceberg_patches_fit(const IcebergTable *table, const Batch *batch)
+{
+    size_t count = BUF_COUNT(&batch->patches, Patch);
+    long long each = atomic_load(&table->base.patch_bytes);
+
+    return count <= FEW || (each > 0 && count <= values_that_fit((size_t) each));
+}
+
 /* How many values to read the next time, from what one took. */
 static void
 learn(PatchedRows *patched, size_t count, size_t bytes)
@@ -236,13 +268,15 @@ next_patched(RowSource *source, RowBlock *out_block, Error *err)
     const Batch *batch = patched->batch;
     size_t count = BUF_COUNT(&batch->patches, Patch);
     size_t first = patched->place;
+    size_t end = patched->order == NULL ? batch->rows : batch->live_rows;
     int columns = batch->schema->column_count;
 
     buf_reset(&patched->rows);
     for (int c = 0; c < columns; c++)
         column_reset(&patched->columns[c]);
-    while (patched->row < batch->rows && patched->place - first < patched->at_once) {
-        size_t row = patched->row++;
+    while (patched->row < end && patched->place - first < patched->at_once) {
+        size_t at = patched->row++;
+        size_t row = patched->order == NULL ? at : patched->order[at];
         size_t rows = BUF_COUNT(&patched->rows, size_t);
 
         if (BUF_AT(&batch->dead, uint8_t, row))
@@ -261,8 +295,20 @@ next_patched(RowSource *source, RowBlock *out_block, Error *err)
     return true;
 }
 
+static void
+follow_order(PatchedRows *patched)
+{
+    const Batch *batch = patched->batch;
+
+    patched->ranks = xcalloc(batch->rows, sizeof *patched->ranks);
+    for (size_t i = 0; i < batch->live_rows; i++)
+        patched->ranks[patched->order[i]] = (uint32_t) i;
+    qsort_r(patched->places, BUF_COUNT(&batch->patches, Patch), sizeof *patched->places, by_rank,
+            patched);
+}
+
 PatchedRows *
-iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *places)
+iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *places, const uint32_t *order)
 {
     PatchedRows *patched = xcalloc(1, sizeof *patched);
     int columns = batch->schema->column_count;
@@ -273,12 +319,15 @@ iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *places)
         .source = {.next = next_patched},
         .table = table,
         .batch = batch,
+        .order = order,
         .places = (PatchPlace *) (void *) places->ptr,
         .at_once = each == 0 ? 1 : values_that_fit((size_t) each),
         .columns = xcalloc((size_t) columns, sizeof(Column)),
     };
     for (int c = 0; c < columns; c++)
         column_init(&patched->columns[c], batch->schema->columns[c].field.type);
+    if (order != NULL)
+        follow_order(patched);
     return patched;
 }
 
@@ -291,5 +340,6 @@ iceberg_patched_free(PatchedRows **patched)
         column_done(&(*patched)->columns[c]);
     free((*patched)->columns);
     buf_done(&(*patched)->rows);
+    free((*patched)->ranks);
     free(*patched);
 }

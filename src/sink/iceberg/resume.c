@@ -30,6 +30,7 @@ shape_text(const IcebergTable *table, Arena *arena)
     AUTO_BUF Buf text = {0};
     JsonWriter json;
     const PartitionSpec *spec = iceberg_spec(table);
+    const SortOrder *order = iceberg_sort_order(table);
     Hash128 hash;
 
     buf_printf(&text, "%s %.*s %d ", table->index_identity == NULL ? "" : table->index_identity,
@@ -38,6 +39,9 @@ shape_text(const IcebergTable *table, Arena *arena)
     iceberg_schema_write(&json, metadata_current_schema(iceberg_shaped_metadata(table, arena)));
     jw_begin(&json, &text);
     partition_fields_write(&json, spec);
+    buf_printf(&text, " %d ", order->order_id);
+    jw_begin(&json, &text);
+    sort_fields_write(&json, order);
     hash = hash128(text.ptr, text.len, 0);
     return arena_printf(arena, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
 }

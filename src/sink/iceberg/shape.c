@@ -146,7 +146,8 @@ change(IcebergTable *table, const FitWant *want, Error *err)
     use(table, fit.schema, want->source);
     schema_unref(fit.schema);
     TRY(track_defaults(table, err));
-    return iceberg_follow_spec(table, true, err);
+    TRY(iceberg_follow_spec(table, true, err));
+    return iceberg_follow_sort(table, true, err);
 }
 
 bool

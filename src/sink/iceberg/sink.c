@@ -84,6 +84,7 @@ iceberg_table_free(IcebergTable *table)
     places_free(table->places);
     deletes_free(table->pending.deletes);
     buf_done(&table->pending.specs);
+    buf_done(&table->pending.sort_orders);
     buf_done(&table->pending.earlier_fits);
     buf_done(&table->pending.files);
     buf_done(&table->pending.loaded);
@@ -141,6 +142,7 @@ iceberg_open_table(IcebergSink *sink, const TableOpen *open, IcebergTable **out_
     table->replacing = open->replace;
     table->keep_index = open->resume;
     table->partition = open->partition;
+    table->sort = open->sort;
 
     bool done = catalog_load(sink->catalog, arena, &open->name, &found_table, &found, err) &&
                 (found || make_table(table, open->schema, err)) && iceberg_table_load(table, err);
@@ -177,13 +179,16 @@ attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
     TRY(FAULT("sink.attach", err));
 
     PartitionRule *partition = ARENA_NEW(sink->arena, PartitionRule); /* terms live in the config */
+    SortRule *sort = ARENA_NEW(sink->arena, SortRule);                /* likewise */
     TableOpen open = {.schema = schema,
                       .name = name,
                       .partition = partition,
+                      .sort = sort,
                       .replace = want->replace,
                       .resume = want->resume};
 
     *partition = rule.partition;
+    *sort = rule.sort;
     TRY(iceberg_open_table(sink, &open, &table, err));
     sink->tables =
         xrealloc((void *) sink->tables, (sink->table_count + 1) * sizeof(IcebergTable *));

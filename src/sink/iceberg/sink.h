@@ -4,7 +4,9 @@
  *   load.c      what the lake has of a table: metadata, live files, deletes, key index
  *   shape.c     its columns, and how they follow the source's
  *   spec.c      its partitions, and how they follow settings and columns
+ *   sort.c      the same of the order of rows
  *   write.c     a batch -> deletes by position, a data file
+ *   pick.c      rows of a batch in another sequence than its own
  *   partitions.c  the same for a partitioned table: a data file per partition
  *   patch.c     the values of a batch that were not sent, read back from the lake
  *   commit.c    the one atomic step, and what to do when it is contested or its outcome unknown
@@ -40,6 +42,7 @@
 #include "iceberg/partition.h"
 #include "iceberg/places.h"
 #include "iceberg/snapshot.h"
+#include "iceberg/sorter.h"
 #include "sink/sink.h"
 #include "store/file_cache.h"
 
@@ -88,6 +91,10 @@ typedef struct Pending {
     Buf specs;        /* PartitionSpec: what new files got since, in this order */
     PartitionSpec *spec;    /* of new files, with ids; NULL: the table's default */
     size_t spec_base_count; /* number of specs that they were made on */
+    Buf sort_orders;        /* SortOrder: as specs */
+    SortOrder *sort_order;  /* of new files; NULL: the table's default */
+    size_t sort_base_count; /* number of sort orders that they were made on */
+    Str sort_text;          /* property walberg.sort, as partition_text */
     Str partition_text;     /* property walberg.partition with the next commit; STR_NULL: as is */
     bool truncated;
     bool stale;            /* a commit did not end cleanly: look at the lake before anything else */
@@ -124,6 +131,7 @@ struct IcebergTable {
     NumericWidth *numerics;         /* per column */
     const PartitionRule *partition; /* the setting; NULL: a table of our own */
     bool partition_told;            /* that the setting has names of before */
+    const SortRule *sort;           /* likewise */
     Places *places; /* of live data files, once deletes of a partitioned table were written */
     Pending pending;
     Buf bulk_rejects;     /* BulkFile of the rejects table, written by copying threads */
@@ -192,8 +200,32 @@ bool iceberg_follow_spec(IcebergTable *table, bool columns_changed, Error *err) 
 /* ERR_INPUT: rows cannot be partitioned so. */
 bool iceberg_check_spec(const IcebergTable *table, Arena *arena, ResultType **out_types,
                         Error *err) WARN_UNUSED;
-/* table->metadata with the pending schema and specs, under the format version of the setting. */
+/* table->metadata with the pending schema, specs and sort orders, under the format version of the
+ * setting. */
 const TableMetadata *iceberg_shaped_metadata(const IcebergTable *table, Arena *arena);
+
+/* sort.c */
+
+/* Of files that are written now. */
+const SortOrder *iceberg_sort_order(const IcebergTable *table);
+/* As iceberg_follow_spec(). */
+bool iceberg_follow_sort(IcebergTable *table, bool columns_changed, Error *err) WARN_UNUSED;
+/* Rows of files that are written now, with these fields; NULL: they are not sorted. */
+Sorter *iceberg_sorter(const IcebergTable *table, const Field *fields, int field_count);
+/* The live rows of the batch in the order of the table, in `arena`; NULL: they stay in theirs. */
+const uint32_t *iceberg_sorted_rows(const IcebergTable *table, const Batch *batch, Arena *arena);
+
+/* pick.c */
+
+/* Rows of columns in any sequence, copied a piece at a time: starts with a RowSource. */
+typedef struct PickedRows PickedRows;
+
+/* columns: as many as fields, and types as theirs; row_bytes: on average. All must outlive it. */
+PickedRows *iceberg_picked_rows(const Column *columns, int column_count, size_t row_bytes);
+void iceberg_picked_free(PickedRows **picked); /* NULL is fine */
+#define AUTO_PICKED __attribute__((cleanup(iceberg_picked_free)))
+/* Give these rows next, and then no more. */
+void iceberg_pick(PickedRows *picked, const uint32_t *rows, size_t count);
 
 /* write.c */
 
@@ -215,6 +247,7 @@ typedef struct FileWrite {
     size_t row_bytes;        /* average, to size row groups; 0: small */
     int64_t row_group_bytes; /* in memory, about; 0: the limit of the format's readers */
     FileContent content;
+    int sort_order_id;         /* of the order that the rows are in; 0: none */
     const PartitionSpec *spec; /* NULL: that of new files, which then has no fields */
     Str partition;             /* packed tuple, lives as long as the file's arena */
 } FileWrite;
@@ -248,11 +281,15 @@ bool iceberg_look_up(IcebergTable *table, const Hash128 *keys, size_t count, Buf
  * there are none. ERR_INPUT: the lake does not have a row. */
 bool iceberg_find_patches(IcebergTable *table, const Batch *batch, Buf *out_places,
                           Error *err) WARN_UNUSED;
+/* Whether the batch's patches are likely to be read at once. When they are not, rows that were next
+ * to each other should stay so: a file's row group is read as a whole for each block of patches. */
+bool iceberg_patches_fit(const IcebergTable *table, const Batch *batch);
 /* The live rows of the batch with their patches, some at a time: starts with a RowSource. The batch
- * is only read. */
+ * is only read. order: the live rows in the sequence in which they are wanted, NULL: their own. */
 typedef struct PatchedRows PatchedRows;
 
-PatchedRows *iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *places);
+PatchedRows *iceberg_patched_rows(IcebergTable *table, const Batch *batch, Buf *places,
+                                  const uint32_t *order);
 void iceberg_patched_free(PatchedRows **patched); /* NULL is fine */
 #define AUTO_PATCHED __attribute__((cleanup(iceberg_patched_free)))
 
@@ -373,6 +410,7 @@ typedef struct TableOpen {
     const TableSchema *schema;
     TableName name;
     const PartitionRule *partition; /* lives as long as the sink; NULL: a table of our own */
+    const SortRule *sort;           /* likewise */
     bool replace;                   /* all rows are about to be copied anew */
     bool resume;                    /* resume() follows */
 } TableOpen;

@@ -6,6 +6,7 @@
 #include "iceberg/spec.h"
 #include "base/log.h"
 #include "iceberg/partition.h"
+#include "iceberg/sort_order.h"
 #include "sink/iceberg/sink.h"
 
 const PartitionSpec *
@@ -19,6 +20,20 @@ bool
 iceberg_is_partitioned(const IcebergTable *table)
 {
     return iceberg_spec(table)->field_count > 0;
+}
+
+/* text: STR_NULL, as it is. */
+static const TableMetadata *
+with_property(Arena *arena, const TableMetadata *metadata, const char *key, Str text)
+{
+    TableMetadata *copy;
+
+    if (text.ptr == NULL)
+        return metadata;
+    copy = ARENA_NEW(arena, TableMetadata);
+    *copy = *metadata;
+    copy->properties = property_set(arena, &metadata->properties, str_of(key), text);
+    return copy;
 }
 
 const TableMetadata *
@@ -35,15 +50,11 @@ iceberg_shaped_metadata(const IcebergTable *table, Arena *arena)
         shaped = metadata_set_schema(arena, shaped, &pending->fit);
     for (size_t i = 0; i < BUF_COUNT(&pending->specs, PartitionSpec); i++)
         shaped = metadata_set_spec(arena, shaped, &BUF_AT(&pending->specs, PartitionSpec, i));
-    if (pending->partition_text.ptr != NULL) {
-        TableMetadata *copy = ARENA_NEW(arena, TableMetadata);
-
-        *copy = *shaped;
-        copy->properties = property_set(arena, &shaped->properties, STR(PARTITION_PROPERTY),
-                                        pending->partition_text);
-        shaped = copy;
-    }
-    return shaped;
+    for (size_t i = 0; i < BUF_COUNT(&pending->sort_orders, SortOrder); i++)
+        shaped =
+            metadata_set_sort_order(arena, shaped, &BUF_AT(&pending->sort_orders, SortOrder, i));
+    shaped = with_property(arena, shaped, PARTITION_PROPERTY, pending->partition_text);
+    return with_property(arena, shaped, SORT_PROPERTY, pending->sort_text);
 }
 
 /* From now on files are written under this spec. */

@@ -48,7 +48,6 @@ describe_file(Arena *arena, const ParquetFile *parquet, DataFile *file)
     file->format = STR("PARQUET");
     file->record_count = parquet->rows;
     file->file_bytes = parquet->bytes;
-    file->sort_order_id = file->content == CONTENT_DATA ? 0 : -1;
     file->first_row_id = file->content_offset = file->content_bytes = -1;
     file->split_count = (size_t) parquet->row_group_count;
     file->split_offsets = parquet->row_group_offsets;
@@ -170,6 +169,7 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
         .content = write->content,
         .spec_id = (write->spec != NULL ? write->spec : iceberg_spec(table))->spec_id,
         .partition = write->partition,
+        .sort_order_id = write->sort_order_id > 0 ? write->sort_order_id : -1,
     };
     bool done = folder_make_above(path, local != NULL ? 0777 : 0700, err) &&
                 duck_write_parquet(sink->duck, arena, &parquet_write, &parquet, err);
@@ -369,19 +369,22 @@ next_batch(RowSource *source, RowBlock *out_block, Error *err)
     return true;
 }
 
-/* The keys of the live rows: row i of the file. */
+/* The keys of the live rows: row i of the file. order: NULL, or what the file has at i. */
 static bool
-index_live_rows(IcebergTable *table, const Batch *batch, Str file, Error *err)
+index_live_rows(IcebergTable *table, const Batch *batch, const uint32_t *order, Str file,
+                Error *err)
 {
     AUTO_BUF Buf live = {0};
     const Hash128 *keys = (const Hash128 *) (const void *) batch->keys.ptr;
 
     if (table->index == NULL)
         return true;
-    if (batch->live_rows == batch->rows)
+    if (batch->live_rows == batch->rows && order == NULL)
         return index_add_file(table->index, file, keys, batch->rows, err);
     buf_reserve(&live, batch->live_rows * sizeof *keys);
-    for (size_t i = 0; i < batch->rows; i++)
+    for (size_t i = 0; order != NULL && i < batch->live_rows; i++)
+        BUF_PUSH(&live, Hash128, keys[order[i]]);
+    for (size_t i = 0; order == NULL && i < batch->rows; i++)
         if (!BUF_AT(&batch->dead, uint8_t, i))
             BUF_PUSH(&live, Hash128, keys[i]);
     return index_add_file(table->index, file, (const Hash128 *) (const void *) live.ptr,
@@ -406,26 +409,57 @@ stream_row_group_bytes(const IcebergTable *table, const Batch *batch)
     return table->sink->config->memory / (batch_row_bytes(batch) < WIDE_ROW_BYTES ? 8 : 16);
 }
 
+/* order: see index_live_rows(). */
 static bool
-write_live_rows(IcebergTable *table, const Batch *batch, FileWrite *write, RowSource *patched,
-                Error *err)
+write_one_file(IcebergTable *table, const Batch *batch, const uint32_t *order, FileWrite *write,
+               Error *err)
 {
+    AUTO_BUF Buf written = {0};
     DataFile file;
 
-    if (iceberg_is_partitioned(table))
-        return iceberg_write_partitions(table, batch, write, patched, err);
     write->key = iceberg_data_key(table, table->pending.arena, "data");
     TRY(iceberg_write_file(table, table->pending.arena, write, &file, err));
-
-    AUTO_BUF Buf written = {0};
-
     BUF_PUSH(&written, DataFile, file);
-    if (!index_live_rows(table, batch, file.path, err)) {
+    if (!index_live_rows(table, batch, order, file.path, err)) {
         iceberg_discard_files(table->sink, &written);
         return false;
     }
     buf_append(&table->pending.files, written.ptr, written.len);
     return true;
+}
+
+/* places: of the batch's patches. Files of partitions are sorted each for itself. */
+static bool
+write_live_rows(IcebergTable *table, const Batch *batch, Buf *places, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    bool partitioned = iceberg_is_partitioned(table);
+    const uint32_t *order = partitioned ? NULL : iceberg_sorted_rows(table, batch, arena);
+    int column_count = batch->schema->column_count;
+    BatchSource source = {.source = {.next = next_batch}, .batch = batch};
+    AUTO_PATCHED PatchedRows *patched =
+        places->len == 0 ? NULL : iceberg_patched_rows(table, batch, places, order);
+    AUTO_PICKED PickedRows *picked = NULL;
+    FileWrite write = {
+        .fields = iceberg_table_fields(table, table->pending.arena),
+        .field_count = column_count,
+        .rows = &source.source,
+        .row_bytes = batch_row_bytes(batch),
+        .row_group_bytes = stream_row_group_bytes(table, batch),
+        .content = CONTENT_DATA,
+        .sort_order_id = order != NULL ? iceberg_sort_order(table)->order_id : 0,
+    };
+
+    if (partitioned)
+        return iceberg_write_partitions(table, batch, &write, (RowSource *) (void *) patched, err);
+    if (patched != NULL) {
+        write.rows = (RowSource *) (void *) patched;
+    } else if (order != NULL) {
+        picked = iceberg_picked_rows(batch->columns, column_count, write.row_bytes);
+        iceberg_pick(picked, order, batch->live_rows);
+        write.rows = (RowSource *) (void *) picked;
+    }
+    return write_one_file(table, batch, order, &write, err);
 }
 
 /* Rows that the batch needs (patches) and deletes. A repair of the index gives files other numbers,
@@ -480,19 +514,7 @@ iceberg_write(Sink *sink, SinkTable *sink_table, Batch *batch, Error *err)
         TRY(find_rows(table, batch, &places, &deleted, err));
     }
     if (batch->live_rows > 0) {
-        BatchSource source = {.source = {.next = next_batch}, .batch = batch};
-        AUTO_PATCHED PatchedRows *patched =
-            places.len == 0 ? NULL : iceberg_patched_rows(table, batch, &places);
-        FileWrite write = {
-            .fields = iceberg_table_fields(table, table->pending.arena),
-            .field_count = table->base.schema->column_count,
-            .rows = patched != NULL ? (RowSource *) (void *) patched : &source.source,
-            .row_bytes = batch_row_bytes(batch),
-            .row_group_bytes = stream_row_group_bytes(table, batch),
-            .content = CONTENT_DATA,
-        };
-
-        TRY(write_live_rows(table, batch, &write, (RowSource *) (void *) patched, err));
+        TRY(write_live_rows(table, batch, &places, err));
         iceberg_track_numerics(table, batch);
         table->pending.any = true;
     }

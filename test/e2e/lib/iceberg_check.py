@@ -12,6 +12,7 @@ check_table(table) returns a list of complaints; empty means that
 * partition specs keep their ids, every row of a data file gives the file's partition (by
   PyIceberg's transforms), deletes are of the spec and partition of the file they point into, and
   the partition summaries of the manifest list hold,
+* sort orders are of columns that are there, and the rows of a file that says it is sorted are,
 * of format version 3: row ids and deletion vectors (iceberg_check_v3).
 """
 import decimal
@@ -97,6 +98,7 @@ class Check:
                     "current-schema-id is no schema")
         self.expect(not metadata["location"].endswith("/"), "location ends with a slash")
         self.check_specs()
+        self.check_sort_orders()
         if metadata["format-version"] >= 3:
             v3.check_row_lineage(self, metadata)
 
@@ -122,6 +124,20 @@ class Check:
         for field in self.spec(self.metadata["default-spec-id"])["fields"]:
             self.expect(field["source-id"] in current or field["transform"] == "void",
                         f"the default spec is of column {field['source-id']}, which is gone")
+
+    def check_sort_orders(self):
+        """Spec, "Sort Orders": 0 is the unsorted one. Java loads no table whose default order is of
+        a column that is gone."""
+        orders = {order["order-id"]: order["fields"] for order in self.metadata["sort-orders"]}
+        default = self.metadata["default-sort-order-id"]
+        self.equal("sort order ids are unique", len(orders), len(self.metadata["sort-orders"]))
+        self.expect(default in orders, "default-sort-order-id is no sort order")
+        for number, fields in orders.items():
+            self.equal(f"sort order {number} has no fields", fields == [], number == 0)
+        current = set(field_ids(self.table.schema))
+        for field in orders.get(default, []):
+            self.expect(field["source-id"] in current,
+                        f"the default sort order is of column {field['source-id']}, which is gone")
 
     def spec(self, number):
         return next(s for s in self.metadata["partition-specs"] if s["spec-id"] == number)
@@ -242,6 +258,21 @@ class Check:
             self.equal(f"{where}: {field['transform']} of {field['source-id']} in its rows",
                        {same_nan(w) for w in wanted}, {same_nan(value)})
 
+    def check_sorted(self, where, entry, by_id):
+        """A file with a sort order has its rows in it, as a whole."""
+        number = entry["data_file"].get("sort_order_id")
+        orders = {order["order-id"]: order["fields"] for order in self.metadata["sort-orders"]}
+        if not number or not self.expect(number in orders, f"{where}: sort order {number}"):
+            return
+        types = {f["id"]: f["type"] for s in self.metadata["schemas"] for f in s["fields"]}
+        keys = [sort_keys(field, types[field["source-id"]], by_id[field["source-id"]])
+                for field in orders[number]]
+        rows = list(zip(*keys, strict=True))
+        for row in range(1, len(rows)):
+            if not self.expect(rows[row - 1] <= rows[row],
+                               f"{where}: row {row} is not in sort order {number}: {rows[row]}"):
+                return
+
     def inherit(self, where, manifest, entry):
         """Spec, "Sequence Number Inheritance": null means the manifest's, for added files only."""
         for key in ("sequence_number", "file_sequence_number"):
@@ -281,6 +312,7 @@ class Check:
             self.expect(number in known, f"{where}: column {field.name} has field id {number}")
             by_id[number] = table.column(index)
         self.check_partition(where, entry, by_id)
+        self.check_sorted(where, entry, by_id)
         types = {f["id"]: f["type"] for s in self.metadata["schemas"] for f in s["fields"]}
         for key, what in (("value_counts", len), ("null_value_counts", lambda c: c.null_count)):
             for number, count in pairs(file.get(key)):
@@ -415,6 +447,43 @@ def transformed(transform, kind, column):
     function = parse_transform(transform).transform(IcebergType.handle_primitive_type(kind, None))
     return [None if value is None else one_transformed(transform, kind, function, value)
             for value in comparable(kind, column)]
+
+
+class Descending:
+    """Compares the other way."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return self.value == other.value
+
+    def __lt__(self, other):
+        return other.value < self.value
+
+    def __le__(self, other):
+        return other.value <= self.value
+
+    def __repr__(self):
+        return repr(self.value)
+
+
+def sort_keys(field, kind, column):
+    """For each row what Python compares as the sort field does, NULLs included."""
+    values = (comparable(kind, column) if field["transform"] == "identity"
+              else transformed(field["transform"], kind, column))
+    first = field["null-order"] == "nulls-first"
+    turned = Descending if field["direction"] == "desc" else lambda value: value
+    return [(not first, turned(0)) if value is None else (first, turned(total_order(value)))
+            for value in values]
+
+
+def total_order(value):
+    """-NaN < -Infinity < ... < -0 < 0 < ... < Infinity < NaN"""
+    if not isinstance(value, float):
+        return value
+    bits = struct.unpack("<q", struct.pack("<d", value))[0]
+    return bits if bits >= 0 else -(bits & (1 << 63) - 1) - 1
 
 
 PER_CYCLE = {"year": 400, "month": 4800, "day": 146097, "hour": 146097 * 24}

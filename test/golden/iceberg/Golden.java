@@ -136,6 +136,24 @@ public class Golden {
     save("java-v3", table);
   }
 
+  // Metadata only: every order is the default once, then none, then the first again.
+  static void sorted() throws Exception {
+    SortOrder first = SortOrder.builderFor(SCHEMA).desc("at").asc("id").build();
+    Table table = TABLES.create(SCHEMA, PartitionSpec.unpartitioned(), first,
+        Map.of("format-version", "2"), ROOT + "java-sorted");
+    table.replaceSortOrder().asc("name", NullOrder.NULLS_LAST).desc("f", NullOrder.NULLS_FIRST)
+        .commit();
+    table.replaceSortOrder()
+        .desc(org.apache.iceberg.expressions.Expressions.day("at"))
+        .asc(org.apache.iceberg.expressions.Expressions.bucket("id", 16))
+        .asc(org.apache.iceberg.expressions.Expressions.truncate("name", 3), NullOrder.NULLS_LAST)
+        .commit();
+    table.updateSchema().renameColumn("name", "title").commit();
+    table.replaceSortOrder().commit();
+    table.replaceSortOrder().desc("at").asc("id").commit();
+    save("java-sorted", table);
+  }
+
   // --- What the library reads ----------------------------------------------------------------
 
   static String hex(ByteBuffer value) {
@@ -230,11 +248,12 @@ public class Golden {
   public static void main(String[] args) throws Exception {
     out = Path.of(args[0]);
     clear(Path.of(ROOT));
-    for (String name : List.of("java-v1", "java-v2", "java-partitioned", "java-v3"))
+    for (String name : List.of("java-v1", "java-v2", "java-partitioned", "java-sorted", "java-v3"))
       clear(out.resolve(name));
     plain("java-v1", 1);
     plain("java-v2", 2);
     partitioned();
+    sorted();
     version3();
     clear(Path.of(ROOT));
   }
