@@ -254,7 +254,7 @@ REJECTS = ("insert into t values ({0}, 'NaN', 'infinity', 'infinity', '[2:3]={{1
 
 
 def test_records_of_all_names_that_a_table_had_count(database, walberg):
-    """Of the one it was taken in under, of one in between by the stream and by a copy, of today's."""
+    """Of the one it was taken in under, of one between by the stream and by a copy, of today's."""
     database.execute("create table t (id int primary key, day date)", "create schema s",
                      "insert into t values (1, 'infinity')")
     walberg.once()
