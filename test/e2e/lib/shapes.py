@@ -17,6 +17,7 @@ PREPARE = [
     "create type pair as (x int, y text, z int)",
     "create domain words as text[]",
     "create domain positive as int check (value > 0)",
+    "create sequence ticket",                     # volatile, and yet the same each time
 ]
 ICU = ("create collation nocase"
        " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")

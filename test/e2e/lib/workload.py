@@ -297,7 +297,7 @@ class Workload:
         case = self.cases[self.random.choice(("integer", "text", "numeric(12,2)", "integer[]"))]
         default = ""
         if case.sql in ("integer", "text") and self.random.random() < 0.3:
-            default = self.random.choice((" default '7'", " default length(random()::text)"))
+            default = self.random.choice((" default '7'", " default nextval('ticket')"))
         table.columns = [*table.columns, Column(name, case)]
         return self.altered(table, f"add column {quoted(name)} {case.sql}{default}", name)
 
