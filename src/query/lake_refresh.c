@@ -26,6 +26,12 @@ is_hidden(const TableName *name)
     return str_eqc(name->space, "_walberg") && !str_eqc(name->name, "rejects");
 }
 
+static bool
+is_rejects(const LakeTable *table)
+{
+    return strcmp(table->space, "_walberg") == 0; /* of which there is no other: is_hidden() */
+}
+
 static void
 forget_metadata(LakeTable *table)
 {
@@ -178,13 +184,16 @@ choose_snapshot(Refresh *refresh, LakeTable *table)
     const TableMetadata *metadata = table->metadata;
     Str name = property_get(&metadata->properties, "cdc.pipeline");
     const Pipeline *pipeline = name.ptr == NULL ? NULL : find_pipeline(refresh, name);
+    PlanMoment moment_before = table->moment;
+    bool copying_before = table->copying;
 
-    bool was_lost = table->lost;
-
-    table->wanted =
-        plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
-                             pipeline == NULL ? POSITION_NONE : pipeline->committed, &table->lost);
-    if (!table->settled || table->lost != was_lost ||
+    /* a pipeline's table has a position from the moment on when all its rows are there */
+    table->copying = name.ptr != NULL && !is_rejects(table) &&
+                     property_get(&metadata->properties, "cdc.position").ptr == NULL;
+    table->wanted = plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
+                                         pipeline == NULL ? POSITION_NONE : pipeline->committed,
+                                         &table->moment);
+    if (!table->settled || table->moment != moment_before || table->copying != copying_before ||
         table->snapshot_id != (table->wanted == NULL ? 0 : table->wanted->snapshot_id))
         table->changed = true;
 }
@@ -258,7 +267,7 @@ flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
 
     if (pg_catalog_owns_schema(space))
         return "the name of its schema is taken";
-    if (table->lost)
+    if (table->moment == MOMENT_LOST)
         return "its history does not reach back to the moment that is shown of the others";
     if (table->twin != NULL)
         return arena_printf(arena,
@@ -273,11 +282,23 @@ flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
     return NULL;
 }
 
+/* Why it has no rows to show yet, or NULL. */
+static const char *
+wait_reason(const LakeTable *table)
+{
+    if (table->copying)
+        return "its copy is not complete yet";
+    if (table->moment == MOMENT_AHEAD)
+        return "its rows are of a later moment than what is shown of other tables, and wait for "
+               "these";
+    return NULL;
+}
+
 /* What will be run for one table. */
 typedef struct Change {
     LakeTable *table;
     const char *sql;
-    bool shows; /* else it takes the view away */
+    bool shows; /* else it takes away what there is */
 } Change;
 
 /* Files that cannot be had at the moment make the whole refresh wait: all tables stay at one epoch.
@@ -302,52 +323,87 @@ plan_files(Refresh *refresh, LakeTable *table, TablePlan *plan, bool *out_planne
     return true;
 }
 
+static void
+put_schema(const ViewTable *view, Buf *sql)
+{
+    buf_cstr(sql, "CREATE SCHEMA IF NOT EXISTS ");
+    duck_quote_identifier(sql, view->space);
+    buf_byte(sql, ';');
+}
+
+static void
+put_drop_view(const LakeTable *table, Buf *sql)
+{
+    buf_cstr(sql, "DROP VIEW IF EXISTS ");
+    duck_quote_identifier(sql, str_of(table->space));
+    buf_byte(sql, '.');
+    duck_quote_identifier(sql, str_of(table->name));
+    buf_byte(sql, ';');
+}
+
+static void
+put_relation(const Refresh *refresh, const LakeTable *table, const ViewTable *view, int64_t rows,
+             Buf *sql)
+{
+    const PgRelation relation = {
+        .oid = table->oid, .space = view->space, .name = view->name, .rows = rows};
+    PgAttribute *attributes;
+    size_t count;
+
+    view_attributes(refresh->arena, view, &attributes, &count);
+    pg_catalog_put_relation(sql, &relation, attributes, count);
+}
+
+/* Who asks what there is finds the table and its columns. There is no view, which would have no
+ * rows: a transaction that is open when the copy gets complete goes on with what it saw. */
+static void
+put_waiting(const Refresh *refresh, Change *change, const ViewTable *view, const char *reason,
+            Buf *sql)
+{
+    change->table->next_reason = xstrdup(reason);
+    put_schema(view, sql);
+    put_drop_view(change->table, sql);
+    put_relation(refresh, change->table, view, -1, sql);
+    change->shows = true;
+}
+
 /* The statements that show a table's wanted state; none when it is left out. */
 static bool
 put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
 {
     LakeTable *table = change->table;
-    Lake *lake = refresh->lake;
-    const IcebergSchema *schema = wanted_schema(table);
+    ViewTable view = {.space = str_of(table->space),
+                      .name = str_of(table->name),
+                      .metadata = table->metadata,
+                      .schema = wanted_schema(table)};
+    const char *reason = flaw(refresh->arena, table, view.schema);
+    const char *wait = wait_reason(table);
     TablePlan plan = {0};
-    PgAttribute *attributes;
-    size_t count;
     bool planned = false;
-
-    const char *reason = flaw(refresh->arena, table, schema);
 
     if (reason != NULL) {
         leave_out(table, reason);
         return true;
     }
+    if (wait != NULL) {
+        put_waiting(refresh, change, &view, wait, sql);
+        return true;
+    }
     TRY(plan_files(refresh, table, &plan, &planned, err));
     if (!planned)
         return true;
-    table->next_dead_set = plan.dead == NULL ? 0 : dead_table_publish(lake->dead, plan.dead);
-
-    ViewTable view = {
-        .space = str_of(table->space),
-        .name = str_of(table->name),
-        .metadata = table->metadata,
-        .schema = schema,
-        .plan = table->wanted == NULL ? NULL : &plan,
-        .dead_set = table->next_dead_set,
-    };
-
-    buf_cstr(sql, "CREATE SCHEMA IF NOT EXISTS ");
-    duck_quote_identifier(sql, view.space);
-    buf_byte(sql, ';');
+    table->next_dead_set =
+        plan.dead == NULL ? 0 : dead_table_publish(refresh->lake->dead, plan.dead);
+    view.plan = table->wanted == NULL ? NULL : &plan;
+    view.dead_set = table->next_dead_set;
+    put_schema(&view, sql);
     if (!view_put(sql, &view, err)) {
         leave_out(table, err->msg);
         buf_reset(sql);
         return true;
     }
     buf_byte(sql, ';');
-    view_attributes(refresh->arena, &view, &attributes, &count);
-    pg_catalog_put_relation(
-        sql,
-        &(PgRelation){.oid = table->oid, .space = view.space, .name = view.name, .rows = plan.rows},
-        attributes, count);
+    put_relation(refresh, table, &view, plan.rows, sql);
     change->shows = true;
     return true;
 }
@@ -355,11 +411,7 @@ put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
 static void
 put_drop(const LakeTable *table, Buf *sql)
 {
-    buf_cstr(sql, "DROP VIEW IF EXISTS ");
-    duck_quote_identifier(sql, str_of(table->space));
-    buf_byte(sql, '.');
-    duck_quote_identifier(sql, str_of(table->name));
-    buf_byte(sql, ';');
+    put_drop_view(table, sql);
     pg_catalog_drop_relation(sql, table->oid);
 }
 
@@ -442,6 +494,7 @@ settle(Lake *lake, const Change *change)
     free(table->reason);
     table->reason = table->next_reason;
     table->next_reason = NULL;
+    table->tells_progress = change->shows && table->copying;
     if (!table->listed)
         lake_remove_table(lake, table);
 }
