@@ -182,14 +182,16 @@ static void
 choose_snapshot(Refresh *refresh, LakeTable *table)
 {
     const TableMetadata *metadata = table->metadata;
-    Str name = property_get(&metadata->properties, "cdc.pipeline");
+    /* rejects have the name of the pipeline that had the first one, and those of all; they are
+     * committed before their rows, so the newest are always shown */
+    Str name = is_rejects(table) ? STR_NULL : property_get(&metadata->properties, "cdc.pipeline");
     const Pipeline *pipeline = name.ptr == NULL ? NULL : find_pipeline(refresh, name);
     PlanMoment moment_before = table->moment;
     bool copying_before = table->copying;
 
     /* a pipeline's table has a position from the moment on when all its rows are there */
-    table->copying = name.ptr != NULL && !is_rejects(table) &&
-                     property_get(&metadata->properties, "cdc.position").ptr == NULL;
+    table->copying =
+        name.ptr != NULL && property_get(&metadata->properties, "cdc.position").ptr == NULL;
     table->wanted = plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
                                          pipeline == NULL ? POSITION_NONE : pipeline->committed,
                                          &table->moment);

@@ -1,5 +1,7 @@
 """The table of rejects, _walberg.rejects: whose it is, and what queries see of it."""
+from lib.postgres import Database
 from lib.readers import READERS
+from lib.walberg import Walberg
 
 
 def recorded(lake):
@@ -33,3 +35,25 @@ def test_a_source_table_cannot_take_its_place(database, walberg, lake):
     elsewhere = {"sink__iceberg__namespace": "pg_{schema}"}
     walberg.once(source__tables="['*.*', '!_walberg.*']")
     assert walberg.call("check", *walberg.positional(), **elsewhere).returncode == 0
+
+
+def test_those_of_all_pipelines_are_shown(database, walberg, lake, tmp_path):
+    """While the pipeline that had the first one stands still."""
+    database.execute("create table t (id int primary key, n numeric(6, 2))",
+                     "insert into t values (1, 1)")
+    other = Database(database.server, f"{database.name}_2")
+    other.execute("create table u (id int primary key, n numeric(6, 2))",
+                  "insert into u values (1, 1)")
+    second = Walberg(other, walberg.storage, tmp_path, state=str(tmp_path / "state2"),
+                     sink__iceberg__namespace="other_{schema}")
+    walberg.once()
+    second.once()
+    database.execute("insert into t values (2, 'NaN')")
+    walberg.once()
+    other.execute("insert into u values (3, 'NaN')")
+    second.once()
+    assert recorded(lake) == [("t", '{"id":2}'), ("u", '{"id":3}')]
+    asked = walberg.call("sql", "--format", "csv", walberg.storage.uri,
+                         'select "table", key from _walberg.rejects order by 1', check=True)
+    assert asked.stdout.splitlines() == ["table,key", 't,"{""id"":2}"', 'u,"{""id"":3}"']
+    database.server.drop_database(other.name)
