@@ -341,6 +341,7 @@ lake_stats(Lake *lake)
     for (size_t i = 0; i < lake_table_count(lake); i++) {
         stats.tables += lake_table(lake, i)->shown && lake_table(lake, i)->reason == NULL;
         stats.left_out += lake_table(lake, i)->reason != NULL;
+        stats.retried += lake_table(lake, i)->retry_ms != 0;
     }
     pthread_mutex_unlock(&lake->lock);
     return stats;

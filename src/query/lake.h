@@ -54,6 +54,7 @@ typedef struct LakeStats {
     uint64_t epoch; /* counts changes */
     size_t tables;
     size_t left_out;
+    size_t retried;        /* of these: what they lack may come back by itself */
     uint64_t cached_bytes; /* fetched from a remote store */
 } LakeStats;
 

@@ -37,8 +37,10 @@ struct LakeTable {
     uint64_t dead_set;      /* of the view; 0: none */
     uint64_t next_dead_set; /* of the one being made */
     char *next_reason;      /* likewise */
-    char *reason;           /* why it cannot be read; NULL: it can */
-    bool tells_progress;    /* the reason is its first copy */
+    int64_t failing_ms;     /* since when it fails for reasons that may pass; 0: it does not */
+    int64_t retry_ms;    /* left out for that: it is looked at again from then on; 0: it is not */
+    char *reason;        /* why it cannot be read; NULL: it can */
+    bool tells_progress; /* the reason is its first copy */
 };
 
 typedef struct Pin {

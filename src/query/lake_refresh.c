@@ -3,10 +3,17 @@
 #include <stdlib.h>
 
 #include "avro/json_node.h"
+#include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "query/lake_internal.h"
 #include "query/pg_catalog.h"
 #include "query/view_sql.h"
+
+enum {
+    PATIENCE_MS = 60000, /* with what a shown table lacks for the moment: the others wait, too */
+    RETRY_MS = 10000,
+};
 
 /* What one refresh works with. */
 typedef struct Refresh {
@@ -51,6 +58,33 @@ leave_out(LakeTable *table, const char *reason)
                  LOG_STR("reason", reason));
     free(table->next_reason);
     table->next_reason = xstrdup(reason);
+}
+
+/* What goes wrong with one table. All tables stay at one epoch, so the others wait with one that is
+ * shown for what may pass; for a minute. Else it is left out alone, and looked at again when it may
+ * have passed: true. */
+static bool
+leave_out_alone(LakeTable *table, const Error *err)
+{
+    int64_t now = clock_ms();
+
+    if (err->kind == ERR_CANCELED)
+        return false;
+    if (err->kind == ERR_TRANSIENT) {
+        if (table->failing_ms == 0)
+            table->failing_ms = now;
+        if (table->shown && now - table->failing_ms < LIMIT("query.patience_ms", PATIENCE_MS))
+            return false;
+        table->retry_ms = now + RETRY_MS;
+    }
+    leave_out(table, err->msg);
+    return true;
+}
+
+static bool
+is_due(const LakeTable *table)
+{
+    return table->retry_ms != 0 && clock_ms() >= table->retry_ms;
 }
 
 /* Metadata that cannot be understood concerns this table only. */
@@ -101,12 +135,26 @@ set_twin(const Refresh *refresh, LakeTable *table, const TableName *name)
         arena_printf(refresh->arena, "%.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name)));
 }
 
+/* Whether its metadata is another, and that. */
+static bool
+follow_metadata(Refresh *refresh, LakeTable *table, const TableName *name, Error *err)
+{
+    const char *token = NULL;
+
+    TRY(catalog_current_token(refresh->lake->catalog, refresh->arena, name, table->token, &token,
+                              err));
+    if (token == NULL)
+        table->listed = false;
+    else if (table->token == NULL || strcmp(token, table->token) != 0)
+        TRY(load_metadata(refresh, table, name, err));
+    return true;
+}
+
 static bool
 look_at_table(Refresh *refresh, const TableName *name, Error *err)
 {
     Lake *lake = refresh->lake;
     LakeTable *table = lake_find_table(lake, name->space, name->name);
-    const char *token = NULL;
 
     if (is_hidden(name))
         return true;
@@ -121,11 +169,14 @@ look_at_table(Refresh *refresh, const TableName *name, Error *err)
         take_name(lake, table, name);
     }
     table->listed = true;
-    TRY(catalog_current_token(lake->catalog, refresh->arena, name, table->token, &token, err));
-    if (token == NULL)
-        table->listed = false;
-    else if (table->token == NULL || strcmp(token, table->token) != 0)
-        TRY(load_metadata(refresh, table, name, err));
+    if (table->metadata == NULL && table->retry_ms != 0 && !is_due(table))
+        return true;
+    if (follow_metadata(refresh, table, name, err))
+        return true;
+    if (!leave_out_alone(table, err))
+        return WRAP(err, "%s.%s", table->space, table->name);
+    forget_metadata(table);
+    table->changed = true;
     return true;
 }
 
@@ -195,7 +246,8 @@ choose_snapshot(Refresh *refresh, LakeTable *table)
     table->wanted = plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
                                          pipeline == NULL ? POSITION_NONE : pipeline->committed,
                                          &table->moment);
-    if (!table->settled || table->moment != moment_before || table->copying != copying_before ||
+    if (!table->settled || is_due(table) || table->moment != moment_before ||
+        table->copying != copying_before ||
         table->snapshot_id != (table->wanted == NULL ? 0 : table->wanted->snapshot_id))
         table->changed = true;
 }
@@ -303,8 +355,7 @@ typedef struct Change {
     bool shows; /* else it takes away what there is */
 } Change;
 
-/* Files that cannot be had at the moment make the whole refresh wait: all tables stay at one epoch.
- * What will not mend by itself leaves the table out: *out_planned is false. */
+/* *out_planned false: it is left out. */
 static bool
 plan_files(Refresh *refresh, LakeTable *table, TablePlan *plan, bool *out_planned, Error *err)
 {
@@ -315,13 +366,9 @@ plan_files(Refresh *refresh, LakeTable *table, TablePlan *plan, bool *out_planne
                            .snapshot = table->wanted,
                            .schema = wanted_schema(table)};
 
-    *out_planned = true;
-    if (table->wanted == NULL || table_plan_make(refresh->arena, &make, plan, err))
-        return true;
-    if (err->kind == ERR_TRANSIENT || err->kind == ERR_CANCELED)
+    *out_planned = table->wanted == NULL || table_plan_make(refresh->arena, &make, plan, err);
+    if (!*out_planned && !leave_out_alone(table, err))
         return WRAP(err, "%s.%s", table->space, table->name);
-    leave_out(table, err->msg);
-    *out_planned = false;
     return true;
 }
 
@@ -426,6 +473,7 @@ plan_change(Refresh *refresh, LakeTable *table, Buf *changes, Error *err)
     if (table->listed && table->metadata != NULL) {
         free(table->next_reason);
         table->next_reason = NULL;
+        table->retry_ms = 0;
         TRY(put_table(refresh, &change, &sql, err));
     }
     if (!change.shows && table->shown)
@@ -496,6 +544,8 @@ settle(Lake *lake, const Change *change)
     free(table->reason);
     table->reason = table->next_reason;
     table->next_reason = NULL;
+    if (table->retry_ms == 0)
+        table->failing_ms = 0;
     table->tells_progress = change->shows && table->copying;
     if (!table->listed)
         lake_remove_table(lake, table);
