@@ -89,6 +89,15 @@ node_to_int(const JsonNode *node, int *out)
 }
 
 bool
+node_to_double(const JsonNode *node, double *out)
+{
+    if (!json_is_number(node))
+        return false;
+    *out = json_number_value(node);
+    return true;
+}
+
+bool
 node_to_bool(const JsonNode *node, bool *out)
 {
     if (!json_is_boolean(node))

@@ -29,6 +29,7 @@ const JsonNode *node_at(const JsonNode *array, size_t i);
 bool node_to_str(const JsonNode *node, Str *out); /* a view: lives as long as the tree */
 bool node_to_int64(const JsonNode *node, int64_t *out);
 bool node_to_int(const JsonNode *node, int *out);
+bool node_to_double(const JsonNode *node, double *out); /* of an integer, too */
 bool node_to_bool(const JsonNode *node, bool *out);
 
 /* Members in the order of the text. Start with a zeroed cursor. */

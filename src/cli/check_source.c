@@ -349,6 +349,17 @@ table_text(Arena *arena, const SourceTable *table, const TableRule *rule)
     return arena_strdup(arena, buf_text(&text));
 }
 
+static void
+check_namespace(const SourceCheck *check, const SourceTable *table, const char *item)
+{
+    Str space =
+        config_namespace(check->config, check->arena, check->server.database, table->schema_name);
+    Error err = {0};
+
+    if (!config_namespace_is_free(space, &err))
+        report_message(check->report, item, VERDICT_FAIL, err.msg);
+}
+
 /* Several lines for one table are several things to know. */
 static void
 check_table(const SourceCheck *check, const SourceTable *table)
@@ -373,6 +384,7 @@ check_table(const SourceCheck *check, const SourceTable *table)
         check_partition(&lake, table, &rule.partition, item);
         check_sort(&lake, table, &rule.sort, item);
     }
+    check_namespace(check, table, item);
     if (table->kind == 'p') {
         bool rewrite = strcmp(check->config->on_partition_change, "rewrite") == 0;
 

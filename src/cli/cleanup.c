@@ -111,6 +111,8 @@ static void
 put_item(Buf *out, const char *what, const CleanupItem *item)
 {
     buf_printf(out, "%s%s %s", what, kind_names[item->kind], item->name);
+    if (item->known != NULL && strcmp(item->known, item->name) != 0)
+        buf_printf(out, ", %s in the source", item->known);
     if (item->kind == CLEANUP_TABLE)
         buf_printf(out, " (%zu files, %" PRId64 " kB)", item->objects, (item->bytes + 1023) / 1024);
     buf_byte(out, '\n');
@@ -251,12 +253,12 @@ remove_table(Cleanup *cleanup, const CleanupItem *item, Error *err)
 }
 
 static bool
-is_removed(const Cleanup *cleanup, const char *source)
+is_removed(const Cleanup *cleanup, const StateTable *known)
 {
     for (size_t i = 0; i < BUF_COUNT(&cleanup->items, CleanupItem); i++) {
         const CleanupItem *item = &BUF_AT(&cleanup->items, CleanupItem, i);
 
-        if (item->known != NULL && strcmp(item->known, source) == 0)
+        if (item->kind == CLEANUP_TABLE && cleanup_is_lake_table(cleanup, known, &item->table))
             return true;
     }
     return false;
@@ -299,7 +301,7 @@ forget_tables(Cleanup *cleanup, Error *err)
     size_t kept = 0;
 
     for (size_t i = 0; i < state->table_count; i++)
-        if (!is_removed(cleanup, state->tables[i].source))
+        if (!is_removed(cleanup, &state->tables[i]))
             state->tables[kept++] = state->tables[i];
     if (kept == state->table_count)
         return true;

@@ -19,7 +19,7 @@ typedef struct CleanupItem {
     CleanupKind kind;
     const char *name;  /* "public.orders", a slot, a folder ... */
     TableName table;   /* CLEANUP_TABLE */
-    const char *known; /* the table's name in the state object; NULL: it is not there */
+    const char *known; /* the table's name in the source; NULL: the state object has none */
     const char *uuid; /* of the table, for its local key index; NULL: it has no metadata any more */
     size_t objects;
     int64_t bytes;
@@ -45,7 +45,10 @@ typedef struct Cleanup {
 /* cleanup_plan.c */
 
 bool cleanup_load_state(Cleanup *cleanup, Error *err) WARN_UNUSED;
-/* ERR_INPUT: a table that was named is not there, or is somebody else's. */
+/* Whether the state's table is the lake's of this name. */
+bool cleanup_is_lake_table(const Cleanup *cleanup, const StateTable *known, const TableName *name);
+/* ERR_INPUT: a table that was named is not there, or is somebody else's, or it is not clear which
+ * one is meant. */
 bool cleanup_plan(Cleanup *cleanup, Error *err) WARN_UNUSED;
 
 #endif

@@ -8,6 +8,8 @@
 #include "source/publication.h"
 #include "source/slot.h"
 
+#define LAKE_PREFIX "lake:" /* of an argument that is a name in the lake */
+
 /* --- the state object ------------------------------------------------------------------------ */
 
 static const char *
@@ -42,29 +44,62 @@ full_name(Arena *arena, const TableName *name)
     return arena_printf(arena, "%.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name));
 }
 
+/* The state object has a lake table's name as one text, which may be that of two: "x.y".c, x."y.c".
+ * The settings know its parts, unless they were others when it was made; then the text has to do.
+ */
+bool
+cleanup_is_lake_table(const Cleanup *cleanup, const StateTable *known, const TableName *name)
+{
+    Arena *arena = cleanup->arena;
+
+    if (strcmp(known->lake, full_name(arena, name)) != 0)
+        return false;
+
+    Str schema = str_of(known->schema_name);
+    TableRule rule = config_table_rule(cleanup->config, arena, schema, str_of(known->table_name));
+    TableName made = {
+        .space = config_namespace(cleanup->config, arena, cleanup->state.database, schema),
+        .name = str_of(rule.name != NULL ? rule.name : known->table_name),
+    };
+
+    return strcmp(known->lake, full_name(arena, &made)) != 0 ||
+           (str_eq(made.space, name->space) && str_eq(made.name, name->name));
+}
+
 /* The source's name of a lake table; NULL: the state does not know it. */
 static const char *
-known_name(const Cleanup *cleanup, const char *lake)
+known_name(const Cleanup *cleanup, const TableName *name)
 {
     for (size_t i = 0; i < cleanup->state.table_count; i++)
-        if (strcmp(cleanup->state.tables[i].lake, lake) == 0)
+        if (cleanup_is_lake_table(cleanup, &cleanup->state.tables[i], name))
             return cleanup->state.tables[i].source;
     return NULL;
 }
 
 static bool
-matches(const char *argument, const CleanupItem *item)
+is_lake_name(const char *argument, const CleanupItem *item)
 {
     return strcmp(argument, item->name) == 0 ||
-           (item->known != NULL && strcmp(argument, item->known) == 0) ||
            pattern_matches(str_of(argument), item->table.space, item->table.name);
+}
+
+/* A table may have been renamed, and its old name in the lake be the new name of another. So an
+ * argument that is a table's name in the source means this one and nothing else. */
+static bool
+matches(const Cleanup *cleanup, const char *argument, const CleanupItem *item)
+{
+    if (strncmp(argument, LAKE_PREFIX, strlen(LAKE_PREFIX)) == 0)
+        return is_lake_name(argument + strlen(LAKE_PREFIX), item);
+    if (state_find_table(&cleanup->state, argument) != NULL)
+        return item->known != NULL && strcmp(argument, item->known) == 0;
+    return is_lake_name(argument, item);
 }
 
 static bool
 is_named(const Cleanup *cleanup, const CleanupItem *item)
 {
     for (int i = 0; i < cleanup->cli->arg_count; i++)
-        if (matches(cleanup->cli->args[i], item))
+        if (matches(cleanup, cleanup->cli->args[i], item))
             return true;
     return false;
 }
@@ -133,7 +168,7 @@ plan_listed(Cleanup *cleanup, const TableName *names, size_t count, Error *err)
 
         if (is_rejects(&names[i]))
             continue;
-        item.known = known_name(cleanup, item.name);
+        item.known = known_name(cleanup, &names[i]);
         TRY(is_ours(cleanup, &item, &ours, err));
         if (ours && (cleanup->cli->arg_count == 0 || is_named(cleanup, &item)))
             TRY(add_table(cleanup, item, err));
@@ -142,10 +177,10 @@ plan_listed(Cleanup *cleanup, const TableName *names, size_t count, Error *err)
 }
 
 static bool
-is_listed(Arena *arena, const TableName *names, size_t count, const char *lake)
+is_listed(const Cleanup *cleanup, const TableName *names, size_t count, const StateTable *known)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(full_name(arena, &names[i]), lake) == 0)
+        if (cleanup_is_lake_table(cleanup, known, &names[i]))
             return true;
     return false;
 }
@@ -159,7 +194,7 @@ plan_half_dropped(Cleanup *cleanup, const TableName *names, size_t count, Error 
         const StateTable *known = &cleanup->state.tables[i];
         CleanupItem best = {.kind = CLEANUP_TABLE, .name = known->lake, .known = known->source};
 
-        if (is_listed(cleanup->arena, names, count, known->lake))
+        if (is_listed(cleanup, names, count, known))
             continue;
         for (const char *dot = strchr(known->lake, '.'); dot != NULL; dot = strchr(dot + 1, '.')) {
             CleanupItem item = best;
@@ -167,7 +202,8 @@ plan_half_dropped(Cleanup *cleanup, const TableName *names, size_t count, Error 
             item.table = (TableName){.space = {known->lake, (size_t) (dot - known->lake)},
                                      .name = str_of(dot + 1)};
             item.objects = 0;
-            if (item.table.space.len == 0 || item.table.name.len == 0)
+            if (item.table.space.len == 0 || item.table.name.len == 0 ||
+                !cleanup_is_lake_table(cleanup, known, &item.table))
                 continue;
             TRY(measure(cleanup, &item, err));
             if (best.table.name.ptr == NULL || item.objects > best.objects)
@@ -180,19 +216,56 @@ plan_half_dropped(Cleanup *cleanup, const TableName *names, size_t count, Error 
     return true;
 }
 
+/* Whether it may mean several tables: a wildcard that is not in quotes. */
+static bool
+is_pattern(const char *argument)
+{
+    bool quoted = false;
+
+    for (; *argument != '\0'; argument++) {
+        quoted ^= *argument == '"';
+        if (!quoted && (*argument == '*' || *argument == '?'))
+            return true;
+    }
+    return false;
+}
+
+static bool
+fail_ambiguous(const Cleanup *cleanup, const char *argument, const CleanupItem *const two[2],
+               Error *err)
+{
+    const char *ways[2];
+
+    for (int i = 0; i < 2; i++)
+        ways[i] = arena_printf(cleanup->arena, LAKE_PREFIX "%s.%s",
+                               pg_quote_identifier(cleanup->arena, two[i]->table.space),
+                               pg_quote_identifier(cleanup->arena, two[i]->table.name));
+    return FAIL(err, ERR_INPUT,
+                "%.100s may mean either of two tables\n"
+                "hint: say which one: '%s' or '%s'",
+                argument, ways[0], ways[1]);
+}
+
 static bool
 check_arguments(const Cleanup *cleanup, Error *err)
 {
     for (int i = 0; i < cleanup->cli->arg_count; i++) {
-        bool found = false;
+        const char *argument = cleanup->cli->args[i];
+        const CleanupItem *found[2] = {NULL, NULL};
 
-        for (size_t k = 0; k < BUF_COUNT(&cleanup->items, CleanupItem) && !found; k++)
-            found = matches(cleanup->cli->args[i], &BUF_AT(&cleanup->items, CleanupItem, k));
-        if (!found)
+        for (size_t k = 0; k < BUF_COUNT(&cleanup->items, CleanupItem); k++) {
+            const CleanupItem *item = &BUF_AT(&cleanup->items, CleanupItem, k);
+
+            if (matches(cleanup, argument, item) && found[1] == NULL)
+                found[found[0] != NULL] = item;
+        }
+        if (found[0] == NULL)
             return FAIL(err, ERR_INPUT,
                         "the lake has no table %.200s of pipeline %s\n"
                         "hint: tables are named schema.table; walberg cleanup --dry-run lists them",
-                        cleanup->cli->args[i], cleanup->config->pipeline);
+                        argument, cleanup->config->pipeline);
+        if (found[1] != NULL && !is_pattern(argument))
+            return fail_ambiguous(cleanup, argument, found, err);
     }
     return true;
 }

@@ -55,9 +55,11 @@ COMMAND(
     1u << CLI_ALL | 1u << CLI_DRY_RUN | 1u << CLI_YES, true,
     "remove tables of the pipeline from the lake",
     "Removes the tables that are named, or all of the pipeline, with their files; the next "
-    "walberg run copies afresh those that the source still has. Tables that others made are "
-    "refused. With --all everything of the pipeline goes: its tables, the slot, the "
-    "publication (only one of the default name that our role owns), the state in the lake and "
+    "walberg run copies afresh those that the source still has. A name means the table that has it "
+    "in the source now, or else in the lake; lake:NAME is always the lake's. Wildcards are matched "
+    "with names in the lake. Tables that others made are refused. "
+    "With --all everything of the pipeline goes: its tables, the slot, the publication (only one "
+    "of the default name that our role owns), the state in the lake and "
     "the local state folder; _walberg.rejects too, unless other pipelines use it. Refused while "
     "walberg run is up. On a terminal it asks; elsewhere it wants --yes. When it is interrupted "
     "it can be called again.")

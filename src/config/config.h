@@ -79,6 +79,8 @@ bool config_resolve(Config *config, Arena *arena, const char *database, Error *e
 /* The Iceberg namespace of a Postgres schema: sink.iceberg.namespace with its placeholders
  * replaced. After config_resolve(). */
 Str config_namespace(const Config *config, Arena *arena, const char *database, Str schema);
+/* ERR_INPUT: it is the one that walberg keeps for itself, in any case of letters. */
+bool config_namespace_is_free(Str space, Error *err) WARN_UNUSED;
 
 /* Whether source.tables takes the table in. Patterns: schema.table, each part literal or with '*'
  * and '?'; '!' excludes; the last one that matches decides; a part with a dot is written quoted:

@@ -2,6 +2,7 @@
 #include "config/config.h"
 
 #include <stdint.h>
+#include <strings.h>
 
 #include "base/hash.h"
 #include "config/check.h"
@@ -90,6 +91,20 @@ config_namespace(const Config *config, Arena *arena, const char *database, Str s
                            &(TemplateValues){.schema = schema,
                                              .database = str_of(database),
                                              .pipeline = str_of(config->pipeline)});
+}
+
+bool
+config_namespace_is_free(Str space, Error *err)
+{
+    const Str own = STR("_walberg");
+
+    if (space.len != own.len || strncasecmp(space.ptr, own.ptr, own.len) != 0)
+        return true;
+    return FAIL(
+        err, ERR_INPUT,
+        "the lake's namespace %.*s is walberg's own\n"
+        "hint: set another sink.iceberg.namespace, or leave the schema out of source.tables",
+        STR_ARG(space));
 }
 
 bool

@@ -39,7 +39,8 @@ reconnect(Pipeline *pl, Retry *retry, const char *what, Error *err)
 
 /* --- the initial copy ------------------------------------------------------------------------ */
 
-/* Queries may see the copied tables: up to the oldest of them, all have everything. */
+/* Queries may see the tables that are copied: up to the oldest of them, all these have everything.
+ * Those without a position are not shown whatever the state object says. */
 static bool
 show_copied_tables(Pipeline *pl, Error *err)
 {
@@ -49,7 +50,8 @@ show_copied_tables(Pipeline *pl, Error *err)
         const SinkTable *table = pl->tables[i]->sink_table;
 
         if (atomic_load(&pl->tables[i]->state) != TABLE_PARKED &&
-            !pipe_table_is_hidden(pl->tables[i]) && table->position < oldest)
+            !pipe_table_is_hidden(pl->tables[i]) && table->position != POSITION_NONE &&
+            table->position < oldest)
             oldest = table->position;
     }
     if (oldest == UINT64_MAX || oldest <= pl->state.committed)
@@ -72,6 +74,7 @@ copy_missing_tables(Pipeline *pl, Error *err)
     while (!stopping(pl) && (pl->copier != NULL || tables_waiting(pl) > 0)) {
         if (pl->copier == NULL ? copier_start(pl, err)
                                : copier_step(pl, LIMIT("copy.step_ms", STEP_MS), &done, err)) {
+            TRY(show_copied_tables(pl, err));
             pl->last_error[0] = '\0';
             status_write(pl, false);
             if (done)

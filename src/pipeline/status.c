@@ -81,6 +81,8 @@ put_table(JsonWriter *json, const PipeTable *table)
     jw_object(json);
     jw_key(json, "name");
     jw_cstr(json, table->schema->qualified);
+    jw_key(json, "lake");
+    jw_str(json, sink == NULL ? STR_NULL : str_of(sink->lake_name));
     jw_key(json, "state");
     jw_cstr(json, table->dropped                ? dropped_state
                   : pipe_table_is_hidden(table) ? table_state_name(TABLE_COPYING)
@@ -121,6 +123,8 @@ put_dropped(JsonWriter *json, const StateTable *table)
     jw_object(json);
     jw_key(json, "name");
     jw_cstr(json, table->source);
+    jw_key(json, "lake");
+    jw_cstr(json, table->lake);
     jw_key(json, "state");
     jw_cstr(json, dropped_state);
     put_position(json, "position", table->committed);

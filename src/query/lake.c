@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/folder.h"
+#include "query/copy_progress.h"
 #include "query/lake_internal.h"
 #include "query/pg_catalog.h"
 
@@ -137,6 +138,7 @@ TableStanding
 lake_find(Lake *lake, Arena *arena, Str space, Str name, Str *out_reason)
 {
     TableStanding standing = TABLE_UNKNOWN;
+    const char *copied = NULL; /* its name, if its copy is to be told of */
 
     pthread_mutex_lock(&lake->lock);
 
@@ -145,10 +147,15 @@ lake_find(Lake *lake, Arena *arena, Str space, Str name, Str *out_reason)
     if (table != NULL && table->reason != NULL) {
         standing = TABLE_LEFT_OUT;
         *out_reason = arena_str(arena, str_of(table->reason));
+        if (table->tells_progress)
+            copied = arena_printf(arena, "%s.%s", table->space, table->name);
     } else if (table != NULL && table->shown) {
         standing = TABLE_READABLE;
     }
     pthread_mutex_unlock(&lake->lock);
+    if (copied != NULL)
+        *out_reason = arena_strf(arena, "%.*s%s", STR_ARG(*out_reason),
+                                 copy_progress(arena, lake->options.state, copied));
     return standing;
 }
 
@@ -332,8 +339,9 @@ lake_stats(Lake *lake)
     pthread_mutex_lock(&lake->lock);
     stats.epoch = lake->epoch;
     for (size_t i = 0; i < lake_table_count(lake); i++) {
-        stats.tables += lake_table(lake, i)->shown;
+        stats.tables += lake_table(lake, i)->shown && lake_table(lake, i)->reason == NULL;
         stats.left_out += lake_table(lake, i)->reason != NULL;
+        stats.retried += lake_table(lake, i)->retry_ms != 0;
     }
     pthread_mutex_unlock(&lake->lock);
     return stats;

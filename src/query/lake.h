@@ -8,6 +8,9 @@
  * open goes on with the old views, and with the old sets of deleted rows, which are kept while
  * somebody may ask for them (lake_pin).
  *
+ * A table without rows of that moment, because its first copy is not complete, is known with its
+ * columns and cannot be read.
+ *
  * Names are as in Postgres. DuckDB does not tell case apart: tables whose names differ in nothing
  * else are left out: of a statement it is not known whether a name was quoted, so whichever of them
  * were shown would be the wrong one for somebody. Tables that cannot be read rightly (equality
@@ -51,6 +54,7 @@ typedef struct LakeStats {
     uint64_t epoch; /* counts changes */
     size_t tables;
     size_t left_out;
+    size_t retried;        /* of these: what they lack may come back by itself */
     uint64_t cached_bytes; /* fetched from a remote store */
 } LakeStats;
 

@@ -28,15 +28,19 @@ struct LakeTable {
 
     bool had_twin;       /* when it was settled */
     bool settled;        /* it was looked at before: it is shown or left out */
-    bool shown;          /* there is a view */
+    bool shown;          /* clients find it in pg_catalog */
     bool changed;        /* what it shows is not what it should, until the next views are there */
     int64_t snapshot_id; /* that was wanted last; 0: none */
     const Snapshot *wanted; /* that it shall show; NULL: none */
-    bool lost;              /* there is none any more of the moment that is shown */
+    PlanMoment moment;      /* why there is none */
+    bool copying;           /* likewise: its first copy is not complete */
     uint64_t dead_set;      /* of the view; 0: none */
     uint64_t next_dead_set; /* of the one being made */
     char *next_reason;      /* likewise */
-    char *reason;           /* why it is left out; NULL: it is not */
+    int64_t failing_ms;     /* since when it fails for reasons that may pass; 0: it does not */
+    int64_t retry_ms;    /* left out for that: it is looked at again from then on; 0: it is not */
+    char *reason;        /* why it cannot be read; NULL: it can */
+    bool tells_progress; /* the reason is its first copy */
 };
 
 typedef struct Pin {

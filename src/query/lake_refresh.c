@@ -3,10 +3,17 @@
 #include <stdlib.h>
 
 #include "avro/json_node.h"
+#include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "query/lake_internal.h"
 #include "query/pg_catalog.h"
 #include "query/view_sql.h"
+
+enum {
+    PATIENCE_MS = 60000, /* with what a shown table lacks for the moment: the others wait, too */
+    RETRY_MS = 10000,
+};
 
 /* What one refresh works with. */
 typedef struct Refresh {
@@ -24,6 +31,12 @@ static bool
 is_hidden(const TableName *name)
 {
     return str_eqc(name->space, "_walberg") && !str_eqc(name->name, "rejects");
+}
+
+static bool
+is_rejects(const LakeTable *table)
+{
+    return strcmp(table->space, "_walberg") == 0; /* of which there is no other: is_hidden() */
 }
 
 static void
@@ -45,6 +58,33 @@ leave_out(LakeTable *table, const char *reason)
                  LOG_STR("reason", reason));
     free(table->next_reason);
     table->next_reason = xstrdup(reason);
+}
+
+/* What goes wrong with one table. All tables stay at one epoch, so the others wait with one that is
+ * shown for what may pass; for a minute. Else it is left out alone, and looked at again when it may
+ * have passed: true. */
+static bool
+leave_out_alone(LakeTable *table, const Error *err)
+{
+    int64_t now = clock_ms();
+
+    if (err->kind == ERR_CANCELED)
+        return false;
+    if (err->kind == ERR_TRANSIENT) {
+        if (table->failing_ms == 0)
+            table->failing_ms = now;
+        if (table->shown && now - table->failing_ms < LIMIT("query.patience_ms", PATIENCE_MS))
+            return false;
+        table->retry_ms = now + RETRY_MS;
+    }
+    leave_out(table, err->msg);
+    return true;
+}
+
+static bool
+is_due(const LakeTable *table)
+{
+    return table->retry_ms != 0 && clock_ms() >= table->retry_ms;
 }
 
 /* Metadata that cannot be understood concerns this table only. */
@@ -95,12 +135,26 @@ set_twin(const Refresh *refresh, LakeTable *table, const TableName *name)
         arena_printf(refresh->arena, "%.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name)));
 }
 
+/* Whether its metadata is another, and that. */
+static bool
+follow_metadata(Refresh *refresh, LakeTable *table, const TableName *name, Error *err)
+{
+    const char *token = NULL;
+
+    TRY(catalog_current_token(refresh->lake->catalog, refresh->arena, name, table->token, &token,
+                              err));
+    if (token == NULL)
+        table->listed = false;
+    else if (table->token == NULL || strcmp(token, table->token) != 0)
+        TRY(load_metadata(refresh, table, name, err));
+    return true;
+}
+
 static bool
 look_at_table(Refresh *refresh, const TableName *name, Error *err)
 {
     Lake *lake = refresh->lake;
     LakeTable *table = lake_find_table(lake, name->space, name->name);
-    const char *token = NULL;
 
     if (is_hidden(name))
         return true;
@@ -115,11 +169,14 @@ look_at_table(Refresh *refresh, const TableName *name, Error *err)
         take_name(lake, table, name);
     }
     table->listed = true;
-    TRY(catalog_current_token(lake->catalog, refresh->arena, name, table->token, &token, err));
-    if (token == NULL)
-        table->listed = false;
-    else if (table->token == NULL || strcmp(token, table->token) != 0)
-        TRY(load_metadata(refresh, table, name, err));
+    if (table->metadata == NULL && table->retry_ms != 0 && !is_due(table))
+        return true;
+    if (follow_metadata(refresh, table, name, err))
+        return true;
+    if (!leave_out_alone(table, err))
+        return WRAP(err, "%s.%s", table->space, table->name);
+    forget_metadata(table);
+    table->changed = true;
     return true;
 }
 
@@ -176,15 +233,21 @@ static void
 choose_snapshot(Refresh *refresh, LakeTable *table)
 {
     const TableMetadata *metadata = table->metadata;
-    Str name = property_get(&metadata->properties, "cdc.pipeline");
+    /* rejects have the name of the pipeline that had the first one, and those of all; they are
+     * committed before their rows, so the newest are always shown */
+    Str name = is_rejects(table) ? STR_NULL : property_get(&metadata->properties, "cdc.pipeline");
     const Pipeline *pipeline = name.ptr == NULL ? NULL : find_pipeline(refresh, name);
+    PlanMoment moment_before = table->moment;
+    bool copying_before = table->copying;
 
-    bool was_lost = table->lost;
-
-    table->wanted =
-        plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
-                             pipeline == NULL ? POSITION_NONE : pipeline->committed, &table->lost);
-    if (!table->settled || table->lost != was_lost ||
+    /* a pipeline's table has a position from the moment on when all its rows are there */
+    table->copying =
+        name.ptr != NULL && property_get(&metadata->properties, "cdc.position").ptr == NULL;
+    table->wanted = plan_choose_snapshot(metadata, pipeline != NULL && pipeline->known,
+                                         pipeline == NULL ? POSITION_NONE : pipeline->committed,
+                                         &table->moment);
+    if (!table->settled || is_due(table) || table->moment != moment_before ||
+        table->copying != copying_before ||
         table->snapshot_id != (table->wanted == NULL ? 0 : table->wanted->snapshot_id))
         table->changed = true;
 }
@@ -258,7 +321,7 @@ flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
 
     if (pg_catalog_owns_schema(space))
         return "the name of its schema is taken";
-    if (table->lost)
+    if (table->moment == MOMENT_LOST)
         return "its history does not reach back to the moment that is shown of the others";
     if (table->twin != NULL)
         return arena_printf(arena,
@@ -273,15 +336,26 @@ flaw(Arena *arena, const LakeTable *table, const IcebergSchema *schema)
     return NULL;
 }
 
+/* Why it has no rows to show yet, or NULL. */
+static const char *
+wait_reason(const LakeTable *table)
+{
+    if (table->copying)
+        return "its copy is not complete yet";
+    if (table->moment == MOMENT_AHEAD)
+        return "its rows are of a later moment than what is shown of other tables, and wait for "
+               "these";
+    return NULL;
+}
+
 /* What will be run for one table. */
 typedef struct Change {
     LakeTable *table;
     const char *sql;
-    bool shows; /* else it takes the view away */
+    bool shows; /* else it takes away what there is */
 } Change;
 
-/* Files that cannot be had at the moment make the whole refresh wait: all tables stay at one epoch.
- * What will not mend by itself leaves the table out: *out_planned is false. */
+/* *out_planned false: it is left out. */
 static bool
 plan_files(Refresh *refresh, LakeTable *table, TablePlan *plan, bool *out_planned, Error *err)
 {
@@ -292,14 +366,54 @@ plan_files(Refresh *refresh, LakeTable *table, TablePlan *plan, bool *out_planne
                            .snapshot = table->wanted,
                            .schema = wanted_schema(table)};
 
-    *out_planned = true;
-    if (table->wanted == NULL || table_plan_make(refresh->arena, &make, plan, err))
-        return true;
-    if (err->kind == ERR_TRANSIENT || err->kind == ERR_CANCELED)
+    *out_planned = table->wanted == NULL || table_plan_make(refresh->arena, &make, plan, err);
+    if (!*out_planned && !leave_out_alone(table, err))
         return WRAP(err, "%s.%s", table->space, table->name);
-    leave_out(table, err->msg);
-    *out_planned = false;
     return true;
+}
+
+static void
+put_schema(const ViewTable *view, Buf *sql)
+{
+    buf_cstr(sql, "CREATE SCHEMA IF NOT EXISTS ");
+    duck_quote_identifier(sql, view->space);
+    buf_byte(sql, ';');
+}
+
+static void
+put_drop_view(const LakeTable *table, Buf *sql)
+{
+    buf_cstr(sql, "DROP VIEW IF EXISTS ");
+    duck_quote_identifier(sql, str_of(table->space));
+    buf_byte(sql, '.');
+    duck_quote_identifier(sql, str_of(table->name));
+    buf_byte(sql, ';');
+}
+
+static void
+put_relation(const Refresh *refresh, const LakeTable *table, const ViewTable *view, int64_t rows,
+             Buf *sql)
+{
+    const PgRelation relation = {
+        .oid = table->oid, .space = view->space, .name = view->name, .rows = rows};
+    PgAttribute *attributes;
+    size_t count;
+
+    view_attributes(refresh->arena, view, &attributes, &count);
+    pg_catalog_put_relation(sql, &relation, attributes, count);
+}
+
+/* Who asks what there is finds the table and its columns. There is no view, which would have no
+ * rows: a transaction that is open when the copy gets complete goes on with what it saw. */
+static void
+put_waiting(const Refresh *refresh, Change *change, const ViewTable *view, const char *reason,
+            Buf *sql)
+{
+    change->table->next_reason = xstrdup(reason);
+    put_schema(view, sql);
+    put_drop_view(change->table, sql);
+    put_relation(refresh, change->table, view, -1, sql);
+    change->shows = true;
 }
 
 /* The statements that show a table's wanted state; none when it is left out. */
@@ -307,47 +421,38 @@ static bool
 put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
 {
     LakeTable *table = change->table;
-    Lake *lake = refresh->lake;
-    const IcebergSchema *schema = wanted_schema(table);
+    ViewTable view = {.space = str_of(table->space),
+                      .name = str_of(table->name),
+                      .metadata = table->metadata,
+                      .schema = wanted_schema(table)};
+    const char *reason = flaw(refresh->arena, table, view.schema);
+    const char *wait = wait_reason(table);
     TablePlan plan = {0};
-    PgAttribute *attributes;
-    size_t count;
     bool planned = false;
-
-    const char *reason = flaw(refresh->arena, table, schema);
 
     if (reason != NULL) {
         leave_out(table, reason);
         return true;
     }
+    if (wait != NULL) {
+        put_waiting(refresh, change, &view, wait, sql);
+        return true;
+    }
     TRY(plan_files(refresh, table, &plan, &planned, err));
     if (!planned)
         return true;
-    table->next_dead_set = plan.dead == NULL ? 0 : dead_table_publish(lake->dead, plan.dead);
-
-    ViewTable view = {
-        .space = str_of(table->space),
-        .name = str_of(table->name),
-        .metadata = table->metadata,
-        .schema = schema,
-        .plan = table->wanted == NULL ? NULL : &plan,
-        .dead_set = table->next_dead_set,
-    };
-
-    buf_cstr(sql, "CREATE SCHEMA IF NOT EXISTS ");
-    duck_quote_identifier(sql, view.space);
-    buf_byte(sql, ';');
+    table->next_dead_set =
+        plan.dead == NULL ? 0 : dead_table_publish(refresh->lake->dead, plan.dead);
+    view.plan = table->wanted == NULL ? NULL : &plan;
+    view.dead_set = table->next_dead_set;
+    put_schema(&view, sql);
     if (!view_put(sql, &view, err)) {
         leave_out(table, err->msg);
         buf_reset(sql);
         return true;
     }
     buf_byte(sql, ';');
-    view_attributes(refresh->arena, &view, &attributes, &count);
-    pg_catalog_put_relation(
-        sql,
-        &(PgRelation){.oid = table->oid, .space = view.space, .name = view.name, .rows = plan.rows},
-        attributes, count);
+    put_relation(refresh, table, &view, plan.rows, sql);
     change->shows = true;
     return true;
 }
@@ -355,11 +460,7 @@ put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
 static void
 put_drop(const LakeTable *table, Buf *sql)
 {
-    buf_cstr(sql, "DROP VIEW IF EXISTS ");
-    duck_quote_identifier(sql, str_of(table->space));
-    buf_byte(sql, '.');
-    duck_quote_identifier(sql, str_of(table->name));
-    buf_byte(sql, ';');
+    put_drop_view(table, sql);
     pg_catalog_drop_relation(sql, table->oid);
 }
 
@@ -372,6 +473,7 @@ plan_change(Refresh *refresh, LakeTable *table, Buf *changes, Error *err)
     if (table->listed && table->metadata != NULL) {
         free(table->next_reason);
         table->next_reason = NULL;
+        table->retry_ms = 0;
         TRY(put_table(refresh, &change, &sql, err));
     }
     if (!change.shows && table->shown)
@@ -442,6 +544,9 @@ settle(Lake *lake, const Change *change)
     free(table->reason);
     table->reason = table->next_reason;
     table->next_reason = NULL;
+    if (table->retry_ms == 0)
+        table->failing_ms = 0;
+    table->tells_progress = change->shows && table->copying;
     if (!table->listed)
         lake_remove_table(lake, table);
 }

@@ -22,6 +22,7 @@ enum {
     BACKLOG = 128,
     TICK_MS = 100,
     REFRESH_MS = 1000,
+    LOOK_AGAIN_MS = 5000, /* without being told: something could not be had the last time */
     RETRY_MS_MAX = 10 * 1000,
 };
 
@@ -43,6 +44,7 @@ struct Server {
     int listener;
     uint32_t next_pid;
     int64_t refresh_at_ms;
+    bool look_again;      /* before there is news; of the refresh thread */
     pthread_mutex_t lock; /* of clients */
     Client clients[CLIENTS_MAX + CLIENTS_EXTRA];
 };
@@ -271,15 +273,18 @@ refresh(Server *server)
     bool changed = false;
 
     server->refresh_at_ms = start + REFRESH_MS;
+    server->look_again = true;
     if (!lake_refresh(server->lake, &changed, &err)) {
         if (err.kind != ERR_CANCELED)
             log_warn("tables not refreshed", LOG_STR("error", err.msg));
         return;
     }
-    if (!changed)
-        return;
 
     LakeStats stats = lake_stats(server->lake);
+
+    server->look_again = stats.retried > 0;
+    if (!changed)
+        return;
 
     log_debug("refreshed", LOG_INT("tables", stats.tables), LOG_INT("left_out", stats.left_out),
               LOG_INT("epoch", stats.epoch), LOG_INT("cached_bytes", stats.cached_bytes),
@@ -310,9 +315,11 @@ refresh_thread(void *argument)
         int64_t wait = server->refresh_at_ms - clock_ms();
 
         if (server->serve->notify_fd >= 0) {
-            if (!cancel_poll(cancel, server->serve->notify_fd, POLLIN, -1, &ready, &err))
+            if (!cancel_poll(cancel, server->serve->notify_fd, POLLIN,
+                             server->look_again ? LOOK_AGAIN_MS : -1, &ready, &err))
                 break;
-            drain_notices(server);
+            if (ready)
+                drain_notices(server);
         } else if (wait > 0 && !cancel_sleep(cancel, wait, &err)) {
             break;
         }
@@ -372,6 +379,9 @@ run(Server *server, Error *err)
 {
     pthread_t refresher;
     LakeStats stats = lake_stats(server->lake);
+
+    server->look_again = stats.retried > 0;
+
     int problem = pthread_create(&refresher, NULL, refresh_thread, server);
 
     if (problem != 0)

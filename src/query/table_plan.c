@@ -454,18 +454,20 @@ position_of(const TableMetadata *metadata, const Snapshot *snapshot)
 
 const Snapshot *
 plan_choose_snapshot(const TableMetadata *metadata, bool has_limit, uint64_t committed,
-                     bool *out_lost)
+                     PlanMoment *out_moment)
 {
     const Snapshot *snapshot = metadata_current_snapshot(metadata);
+    bool any = snapshot != NULL;
     int64_t parent_id = 0;
 
-    *out_lost = false;
+    *out_moment = MOMENT_THERE;
     for (size_t i = 0; snapshot != NULL && i <= metadata->snapshot_count; i++) {
         if (!has_limit || position_of(metadata, snapshot) <= committed)
             return snapshot;
         parent_id = snapshot->parent_id;
         snapshot = metadata_find_snapshot(metadata, parent_id);
     }
-    *out_lost = parent_id != 0;
+    if (any)
+        *out_moment = parent_id != 0 ? MOMENT_LOST : MOMENT_AHEAD;
     return NULL;
 }

@@ -49,10 +49,18 @@ typedef struct PlanMake {
 bool table_plan_make(Arena *arena, const PlanMake *make, TablePlan *out_plan,
                      Error *err) WARN_UNUSED;
 
-/* The snapshot to show: the newest on main that is not ahead of `committed`. NULL: none yet, the
- * table is empty; or, with *out_lost, its history does not reach back that far any more. has_limit
- * false: the current one (a table that no pipeline writes). */
+/* What there is of a table as of the moment that is shown of all. */
+typedef enum PlanMoment {
+    MOMENT_THERE,
+    MOMENT_AHEAD, /* all that it has is of later */
+    MOMENT_LOST,  /* its history does not reach back that far any more */
+} PlanMoment;
+
+/* The snapshot to show: the newest on main that is not ahead of `committed`. NULL with
+ * MOMENT_THERE: none yet, the table is empty. has_limit false: the current one (a table that no
+ * pipeline writes).
+ */
 const Snapshot *plan_choose_snapshot(const TableMetadata *metadata, bool has_limit,
-                                     uint64_t committed, bool *out_lost);
+                                     uint64_t committed, PlanMoment *out_moment);
 
 #endif

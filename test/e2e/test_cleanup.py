@@ -236,6 +236,67 @@ def test_a_terminal_is_asked(answer, code, filled):
     os.close(terminal)
 
 
+def lists(walberg, *args):
+    """(lake's name, source's) of what would go."""
+    lines = cleanup(walberg, "--dry-run", *args).stdout.splitlines()
+    form = r"would remove table (.*?)(?:, (.*) in the source)? \(\d+ files, \d+ kB\)"
+    found = [re.fullmatch(form, line) for line in lines]
+    return [(match[1], match[2] or match[1]) for match in found]
+
+
+def sources(walberg):
+    return sorted((table["lake"], table["source"]) for table in state(walberg)["tables"])
+
+
+def test_names_that_tables_swapped(database, walberg, lake):
+    database.execute("create table a (id int primary key)", "create table b (id int primary key)",
+                     "insert into a values (1)", "insert into b values (1), (2)")
+    walberg.once()
+    database.execute("alter table a rename to x", "alter table b rename to a",
+                     "alter table x rename to b")
+    walberg.once()
+    assert lists(walberg, "public.a") == [("public.b", "public.a")]
+    assert lists(walberg, "lake:public.a") == [("public.a", "public.b")]
+    assert lists(walberg, "public.*") == [("public.a", "public.b"), ("public.b", "public.a")]
+    cleanup(walberg, "public.a", "--yes")
+    assert lake.has("a") and not lake.has("b")
+    assert sources(walberg) == [("public.a", "public.b")]
+
+
+def test_the_name_of_a_table_that_was_dropped(database, walberg, lake):
+    """Another one has it now. Who says the name is asked which one it is."""
+    database.execute("create table a (id int primary key)", "create table b (id int primary key)",
+                     "insert into a values (1)", "insert into b values (1), (2)")
+    walberg.once()
+    database.execute("drop table a", "alter table b rename to a")
+    walberg.once()
+    refused = cleanup(walberg, "public.a", "--yes", code=1).stderr
+    assert """'lake:"public"."a"' or 'lake:"public"."b"'""" in refused
+    assert lake.has("a") and lake.has("b")
+    cleanup(walberg, 'lake:"public"."a"', "--yes")
+    assert sources(walberg) == [("public.b", "public.a")] and not lake.has("a")
+    assert lists(walberg, "public.a") == [("public.b", "public.a")]
+    database.execute("insert into a values (3)")
+    walberg.once()
+    assert len(READERS["java"](lake.table("b"))[1]) == 3
+
+
+def test_names_with_dots(database, walberg, lake):
+    database.execute('create schema "x.y"', "create schema x",
+                     'create table "x.y".c (id int primary key)',
+                     'create table x."y.c" (id int primary key)')
+    walberg.once()
+    refused = cleanup(walberg, "x.y.c", "--yes", code=1).stderr
+    assert """'lake:"x"."y.c"' or 'lake:"x.y"."c"'""" in refused
+    cleanup(walberg, 'x."y.c"', "--yes")
+    assert set(lake.tables()) == {("x.y", "c")}
+    assert sources(walberg) == [("x.y.c", '"x.y".c')]
+    walberg.once()
+    cleanup(walberg, '"x.y".c', "--yes")
+    assert set(lake.tables()) == {("x", "y.c")}
+    assert sources(walberg) == [("x.y.c", 'x."y.c"')]
+
+
 def test_a_parked_table_is_mended(filled, database, lake):
     """Somebody removed its files."""
     for path in (filled.folder / "lake/public/t/data").iterdir():

@@ -1,8 +1,10 @@
 """The initial copy, disturbed: connections cut, tables changed, a store away."""
 import os
+import re
 import signal
 import time
 
+import psycopg
 import pytest
 
 from lib.env import wait_for
@@ -32,6 +34,79 @@ def copying(database):
 
 def snapshots_opened(walberg):
     return walberg.log().count("copying tables=")
+
+
+class HeldCopy:
+    """The workers of one table stand still while this lasts."""
+
+    def __init__(self, database, table):
+        self.pids = [pid for (pid,) in wait_for("a worker", lambda: database.rows(
+            COPYING + f" and query like 'COPY%\"{table}\"%'"), 30, pause=0.01)]
+
+    def __enter__(self):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def is_refused(conn, table):
+    """With its columns to be looked at. False: the query server has not heard of it yet."""
+    try:
+        rows = conn.execute(f"select count(*) from {table}").fetchall()
+    except psycopg.errors.UndefinedTable:
+        return False
+    except psycopg.errors.ObjectNotInPrerequisiteState as error:
+        assert re.search("its copy is not complete yet: [0-9]+ %", str(error)), str(error)
+        return conn.execute("select column_name from information_schema.columns where table_name"
+                            " = %s order by ordinal_position", [table]
+                            ).fetchall() == [("id",), ("body",)]
+    raise AssertionError(f"it answered {rows}")
+
+
+def test_queries_refuse_a_table_until_its_copy_is_complete(database, walberg):
+    """Not a word of zero rows, whoever asks; those that are complete answer."""
+    database.execute("create table small as select n as id from generate_series(1, 10) n",
+                     "alter table small add primary key (id)",
+                     "create table none (id int primary key)")
+    create(database, "t")
+    walberg.start(copy__workers=4)
+    with HeldCopy(database, "t"):
+        assert walberg.query("select count(*) from small") == [(10,)]
+        assert walberg.query("select count(*) from none") == [(0,)]
+        with walberg.try_connect() as conn:
+            wait_for("the refusal", lambda: is_refused(conn, "t"), 20)
+        done = walberg.call("sql", walberg.storage.uri, "select count(*) from t")
+        assert done.returncode != 0 and "its copy is not complete yet: " in done.stderr
+    assert walberg.query("select count(*) from t") == [(60000,)]
+
+    walberg.wait_streaming()
+    create(database, "late")
+    with HeldCopy(database, "late"):
+        with walberg.try_connect() as conn:
+            wait_for("the refusal", lambda: is_refused(conn, "late"), 20)
+            assert conn.execute("select count(*) from t").fetchall() == [(60000,)]
+    assert walberg.query("select count(*) from late") == [(60000,)]
+
+
+def test_a_transaction_from_before_a_copy_was_complete(database, walberg):
+    """It sees the tables as they were when it began: this one not at all."""
+    create(database, "t")
+    walberg.start(copy__workers=4)
+    with HeldCopy(database, "t"):
+        wait_for("query server", lambda: walberg.try_connect() is not None)
+        conn = walberg.try_connect()
+        wait_for("the refusal", lambda: is_refused(conn, "t"), 20)
+        conn.execute("begin")
+        conn.execute("select count(*) from pg_class")
+    assert walberg.query("select count(*) from t") == [(60000,)]
+    with pytest.raises(psycopg.errors.Error):
+        conn.execute("select count(*) from t")
+    conn.execute("rollback")
+    assert conn.execute("select count(*) from t").fetchall() == [(60000,)]
+    conn.close()
 
 
 def test_lost_worker_connection_repeats_its_task_only(database, walberg, lake):

@@ -28,7 +28,7 @@ from lib.walberg import environment
 class QueryServer:
     """`walberg query` on a warehouse."""
 
-    def __init__(self, storage, folder):
+    def __init__(self, storage, folder, **variables):
         self.port = free_port()
         self.log_path = folder / "query.log"
         with open(self.log_path, "ab") as log:
@@ -36,7 +36,7 @@ class QueryServer:
                 [str(PROGRAM), "query", storage.uri, "-v", "--set", f"state={folder / 'state'}",
                  "--set", f"query.listen=127.0.0.1:{self.port}"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
-                env=environment(storage))
+                env=environment(storage, **variables))
         wait_for("query server", self.ready, 60)
 
     def ready(self):
@@ -60,8 +60,8 @@ class QueryServer:
 def serve(tmp_path):
     started = []
 
-    def start(storage):
-        started.append(QueryServer(storage, tmp_path))
+    def start(storage, **variables):
+        started.append(QueryServer(storage, tmp_path, **variables))
         return started[-1]
 
     yield start
@@ -446,8 +446,8 @@ def test_all_tables_of_one_epoch(lake, serve):
     committed, whatever their newest snapshots are."""
     def mark(*positions):
         def change(metadata):
-            metadata["properties"]["cdc.pipeline"] = "shop"
-            for snapshot, position in zip(metadata["snapshots"], positions, strict=True):
+            metadata["properties"].update({"cdc.pipeline": "shop", "cdc.position": positions[-1]})
+            for snapshot, position in zip(metadata["snapshots"], positions, strict=False):
                 snapshot["summary"]["cdc.position"] = position
         return change
 
@@ -464,7 +464,7 @@ def test_all_tables_of_one_epoch(lake, serve):
     publish_a(mark("0/10"))
     publish_b(mark("0/10"))
     empty, publish_empty = table_of(lake, "empty", NUMBERS)
-    publish_empty(mark())
+    publish_empty(mark("0/10"))
     commit("0/10")
     server = serve(lake)
     counts = "select (select count(*) from a), (select count(*) from b)"
@@ -521,11 +521,81 @@ def test_what_cannot_be_read_is_left_out(lake, serve):
     publish_other()
     for manifest in (pathlib.Path(lake.uri) / "public" / "broken").rglob("*.avro"):
         manifest.write_bytes(b"not a manifest")
+    foreign.with_position_deletes(foreign.write(lake), [1])
+    for deletes in (pathlib.Path(lake.uri) / "public" / "things").rglob("*delete*.parquet"):
+        deletes.unlink()
     with serve(lake).connect() as conn:
         assert conn.execute("select count(*) from t").fetchone() == (3,)
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="cannot be read"):
-            conn.execute("select * from broken")
+        for table, why in (("broken", "cannot be read"), ("things", "somebody removed it")):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match=why):
+                conn.execute(f"select * from {table}")
         assert conn.execute("select relname from pg_class").fetchall() == [("t",)]
+
+
+class Unreadable:
+    """A file whose reading fails, in a way that may pass, while this lasts."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __enter__(self):
+        self.path.rename(f"{self.path}.away")
+        self.path.mkdir()
+
+    def __exit__(self, *_):
+        self.path.rmdir()
+        pathlib.Path(f"{self.path}.away").rename(self.path)
+
+
+def test_what_cannot_be_read_for_now_is_left_out_alone(lake, serve):
+    """When the server starts. It is looked at again."""
+    foreign.with_position_deletes(foreign.write(lake), [1])
+    table_of(lake, "t", NUMBERS, numbers(0, 3))[1]()
+    table_of(lake, "bad", NUMBERS, numbers(0, 3))[1]()
+    public = pathlib.Path(lake.uri) / "public"
+    metadata = public / "bad" / "metadata" / "v1.metadata.json"
+    content = metadata.read_bytes()
+    metadata.unlink()
+    metadata.symlink_to("/proc/self/mem")            # can be opened; reading gives EIO
+    (deletes,) = (public / "things").rglob("*delete*.parquet")
+    with Unreadable(deletes):
+        server = serve(lake)
+        with server.connect() as conn:
+            assert conn.execute("select count(*) from t").fetchone() == (3,)
+            for table in ("things", "bad"):
+                with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                    conn.execute(f"select * from {table}")
+    metadata.unlink()
+    metadata.write_bytes(content)
+    with server.connect() as conn:
+        for table, count in (("things", 2), ("bad", 3)):
+            wait_for(table, lambda sql=f"select count(*) from {table}", rows=[(count,)]:
+                     answers(conn, sql) == rows, 30)
+
+
+def test_others_do_not_wait_for_ever_for_a_table(lake, serve):
+    """All are of one moment; but for what cannot be had they wait a minute at most."""
+    pair = Schema(t.NestedField(1, "pair", t.StructType(t.NestedField(2, "a", t.LongType()))))
+    shaped, publish_shaped = table_of(lake, "shaped", pair, [{"pair": {"a": 1}}])
+    plain, publish_plain = table_of(lake, "plain", NUMBERS, numbers(0, 3))
+    publish_shaped()
+    publish_plain()
+    server = serve(lake, WALBERG_LIMITS="query.patience_ms=4000")
+    data = pathlib.Path(lake.uri) / "public" / "shaped" / "data"
+    before = set(data.iterdir())
+    shaped.append(pa.Table.from_pylist([{"pair": {"a": 2}}], schema=shaped.schema().as_arrow()))
+    (added,) = set(data.iterdir()) - before
+    plain.append(pa.Table.from_pylist(numbers(3, 4), schema=plain.schema().as_arrow()))
+    with Unreadable(added), server.connect() as conn:
+        publish_shaped()
+        publish_plain()
+        time.sleep(2)
+        both = "select (select count(*) from shaped), (select count(*) from plain)"
+        assert conn.execute(both).fetchall() == [(1, 3)]
+        wait_for("the other", lambda: answers(conn, "select count(*) from plain") == [(4,)], 20)
+        assert answers(conn, "select count(*) from shaped") is None
+    with server.connect() as conn:
+        wait_for("the table", lambda: answers(conn, "select count(*) from shaped") == [(2,)], 30)
 
 
 def test_names_that_differ_in_case_only(lake, serve):

@@ -42,6 +42,8 @@ def test_the_copy_parks_the_table(on_reject, database, walberg, lake):
     run(walberg, 1, on_reject=on_reject)
     assert "key column d cannot be held" in why(walberg)
     assert "{d: {cast: string}}" in why(walberg)
+    asked = walberg.call("sql", walberg.storage.uri, "select * from t")
+    assert "its copy is not complete yet, and it is parked\n" in asked.stderr
     assert rows(walberg) == []
     assert ('{"id":1,"d":"-infinity"}', "d", "-infinity") in records(walberg)
     compare(database, lake, ["other"])

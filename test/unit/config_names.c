@@ -160,6 +160,10 @@ names_follow_from_the_database(void **state)
     OK(config_resolve(config, room->arena, "shop", &err));
     assert_true(
         str_eqc(config_namespace(config, room->arena, "shop", STR("sales")), "shop-sales.shop"));
+    OK(config_namespace_is_free(STR("walberg"), &err));
+    OK(config_namespace_is_free(STR("_walberg2"), &err));
+    FAILS(config_namespace_is_free(STR("_walberg"), &err), ERR_INPUT);
+    FAILS(config_namespace_is_free(STR("_Walberg"), &err), ERR_INPUT);
 }
 
 static void

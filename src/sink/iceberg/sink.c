@@ -168,6 +168,7 @@ attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
     };
     IcebergTable *table;
 
+    TRY(config_namespace_is_free(name.space, err));
     for (size_t i = 0; i < sink->table_count; i++)
         if (str_eq(sink->tables[i]->name.space, name.space) &&
             str_eq(sink->tables[i]->name.name, name.name))

@@ -146,10 +146,18 @@ class Walberg:
     # --- SQL -------------------------------------------------------------------------------
 
     def query(self, sql, seconds=30):
-        """Rows through the Postgres protocol, by a client library that knows nothing of us."""
+        """Rows through the Postgres protocol, by a client library that knows nothing of us. A table
+        whose copy is not complete is waited for."""
         wait_for("query server", lambda: self.try_connect() is not None, seconds)
         with self.try_connect() as conn:
-            return conn.execute(sql).fetchall()
+            return wait_for("complete tables", lambda: self.ask(conn, sql), seconds)[0]
+
+    @staticmethod
+    def ask(conn, sql):
+        try:
+            return (conn.execute(sql).fetchall(),)
+        except psycopg.errors.ObjectNotInPrerequisiteState:
+            return None
 
     def try_connect(self):
         try:

@@ -1,0 +1,59 @@
+"""The table of rejects, _walberg.rejects: whose it is, and what queries see of it."""
+from lib.postgres import Database
+from lib.readers import READERS
+from lib.walberg import Walberg
+
+
+def recorded(lake):
+    """(table, key) of all rejects, by a reader that is not ours."""
+    names, rows = READERS["java"](lake.table("rejects", "_walberg"))
+    return sorted((row[names.index("table")], row[names.index("key")]) for row in rows)
+
+
+def test_a_source_table_cannot_take_its_place(database, walberg, lake):
+    """Neither one that comes later nor one that is there first; the others go on."""
+    database.execute("create table t (id int primary key, n numeric(6, 2))",
+                     "insert into t values (1, 'NaN')")
+    walberg.once()
+    assert recorded(lake) == [("t", '{"id":1}')]
+    database.execute('create schema "_walberg"',
+                     'create table "_walberg".rejects (id int primary key)',
+                     'create table "_walberg"."db.json" (id int primary key)',
+                     'insert into "_walberg".rejects values (1)',
+                     "insert into t values (2, 'NaN'), (3, 3)")
+    checked = walberg.call("check", *walberg.positional())
+    assert checked.returncode == 1
+    assert "FAIL table _walberg.rejects: the lake's namespace _walberg is walberg's own" \
+        in checked.stdout
+
+    assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+    assert recorded(lake) == [("t", '{"id":1}'), ("t", '{"id":2}')]
+    errors = {t["name"]: t["error"] for t in walberg.status()["tables"]}
+    assert errors.pop("public.t") is None
+    assert len(errors) == 2 and all("walberg's own" in e for e in errors.values()), errors
+
+    elsewhere = {"sink__iceberg__namespace": "pg_{schema}"}
+    walberg.once(source__tables="['*.*', '!_walberg.*']")
+    assert walberg.call("check", *walberg.positional(), **elsewhere).returncode == 0
+
+
+def test_those_of_all_pipelines_are_shown(database, walberg, lake, tmp_path):
+    """While the pipeline that had the first one stands still."""
+    database.execute("create table t (id int primary key, n numeric(6, 2))",
+                     "insert into t values (1, 1)")
+    other = Database(database.server, f"{database.name}_2")
+    other.execute("create table u (id int primary key, n numeric(6, 2))",
+                  "insert into u values (1, 1)")
+    second = Walberg(other, walberg.storage, tmp_path, state=str(tmp_path / "state2"),
+                     sink__iceberg__namespace="other_{schema}")
+    walberg.once()
+    second.once()
+    database.execute("insert into t values (2, 'NaN')")
+    walberg.once()
+    other.execute("insert into u values (3, 'NaN')")
+    second.once()
+    assert recorded(lake) == [("t", '{"id":2}'), ("u", '{"id":3}')]
+    asked = walberg.call("sql", "--format", "csv", walberg.storage.uri,
+                         'select "table", key from _walberg.rejects order by 1', check=True)
+    assert asked.stdout.splitlines() == ["table,key", 't,"{""id"":2}"', 'u,"{""id"":3}"']
+    database.server.drop_database(other.name)
