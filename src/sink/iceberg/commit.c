@@ -161,6 +161,9 @@ look_again(IcebergTable *table, bool *out_ours, Error *err)
     return true;
 }
 
+/* Nothing was committed: with what the lake has then, it fits. */
+#define HINT_START_AGAIN "hint: start walberg again, and let only walberg maintain the table"
+
 /* Ids that are pending may be another's by now. ALTER TABLE makes no snapshot. */
 static bool
 check_foreign_shape(const IcebergTable *table, Error *err)
@@ -171,15 +174,17 @@ check_foreign_shape(const IcebergTable *table, Error *err)
     if (pending->fit.next != NULL && pending->fit_base_id != metadata->last_column_id)
         return FAIL(err, ERR_INPUT,
                     "another writer changed the columns of the lake table while the source's "
-                    "changed, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+                    "changed, too\n" HINT_START_AGAIN);
+    if (pending->files.len == 0)
+        return true; /* none has the id of a spec or an order: they get those that are free now */
     if (pending->specs.len > 0 && pending->spec_base_count != metadata->spec_count)
         return FAIL(err, ERR_INPUT,
                     "another writer changed the partitions of the lake table while the settings "
-                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+                    "did, too\n" HINT_START_AGAIN);
     if (pending->sort_orders.len > 0 && pending->sort_base_count != metadata->sort_order_count)
         return FAIL(err, ERR_INPUT,
                     "another writer changed the sort order of the lake table while the settings "
-                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+                    "did, too\n" HINT_START_AGAIN);
     return true;
 }
 
@@ -188,16 +193,18 @@ static bool
 check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
 {
     const Snapshot *current = metadata_current_snapshot(table->metadata);
+    bool rows_stayed = current == NULL || current->snapshot_id == snapshot_before;
     bool fits = true;
 
-    TRY(check_foreign_shape(table, err));
-    if (current == NULL || current->snapshot_id == snapshot_before)
-        return true; /* a change of properties, or of history */
-    if (str_eqc(property_get(&current->summary, "cdc.pipeline"), table->sink->pipeline))
+    if (!rows_stayed &&
+        str_eqc(property_get(&current->summary, "cdc.pipeline"), table->sink->pipeline))
         return FAIL(err, ERR_INPUT,
                     "another walberg process committed to this table\n"
                     "hint: only one process may run pipeline %s; stop the other one",
                     table->sink->pipeline);
+    TRY(check_foreign_shape(table, err));
+    if (rows_stayed)
+        return true; /* a change of properties, of the shape, or of history */
     TRY(rows_are_where_we_think(table, &fits, err));
     if (!fits)
         return FAIL(err, ERR_INPUT,
