@@ -597,10 +597,10 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
         catalog_load(table->sink->catalog, next.arena, &table->name, &next.current, &found, err);
 
     if (done && !found)
-        done =
-            FAIL(err, ERR_INPUT,
-                 "the lake table is gone\nhint: somebody dropped it; walberg copies it again when "
-                 "it is started");
+        done = FAIL(err, ERR_INPUT,
+                    "the lake table is gone\nhint: somebody dropped it; walberg %s it again when "
+                    "it is started",
+                    table->base.schema->relid == 0 ? "makes" : "copies");
     done = done && metadata_parse(next.arena, next.current.metadata, &next.metadata, err) &&
            (next.replacing || check_history(&next, err)) && load_manifests(&next, err) &&
            load_deletes(&next, err);
