@@ -141,6 +141,7 @@ struct IcebergTable {
     bool keep_index;      /* resume() follows: the index has files that no snapshot names */
     bool rejects_pending; /* values of it wait in the rejects table for a commit */
     bool replacing;       /* all its rows are about to go: they need not be whole */
+    bool unlisted;        /* its manifests cannot be read; only while replacing */
     bool format_told;     /* what is to be said of its format version was said */
     bool half_loaded;     /* the last load failed: nothing of it may be used */
     Arena *own;           /* lifetime of the table: name, prefix */
