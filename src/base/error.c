@@ -38,6 +38,23 @@ error_wrap(Error *err, const char *fmt, ...)
     return false;
 }
 
+bool
+error_hint(Error *err, const char *fmt, ...)
+{
+    char hint[sizeof err->msg];
+    char msg[sizeof err->msg];
+    va_list args;
+
+    if (strstr(err->msg, "\nhint: ") != NULL)
+        return false;
+    va_start(args, fmt);
+    vsnprintf(hint, sizeof hint, fmt, args);
+    va_end(args);
+    memcpy(msg, err->msg, sizeof msg);
+    snprintf(err->msg, sizeof err->msg, "%.700s\n%.300s", msg, hint);
+    return false;
+}
+
 const char *
 error_kind_name(ErrKind kind)
 {

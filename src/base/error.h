@@ -46,6 +46,9 @@ bool error_set(Error *err, ErrKind kind, const char *file, int line, const char 
 /* Put "context: " in front of the message; the hint line, if any, stays last. Returns false. */
 bool error_wrap(Error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* A hint line ("hint: ...") at the end, unless there is one already. Returns false. */
+bool error_hint(Error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
 /* Name of a kind for logs: "transient", "conflict", ... */
 const char *error_kind_name(ErrKind kind);
 

@@ -212,7 +212,8 @@ forget_rejects(Cleanup *cleanup, Str table_uuid, Error *err)
         TRY(catalog_load(cleanup->catalog, arena, &name, &table, &found, err));
         if (!found)
             return true;
-        TRY(metadata_parse(arena, table.metadata, &metadata, err));
+        if (!metadata_parse(arena, table.metadata, &metadata, err))
+            return true; /* damaged: it does not say */
         if (property_get(&metadata->properties, key.ptr).ptr == NULL)
             return true;
 

@@ -126,26 +126,36 @@ add_table(Cleanup *cleanup, CleanupItem item, Error *err)
     return true;
 }
 
-/* Whose table is it? *out_ours; a foreign one that was named is ERR_INPUT. */
+/* Whose table is it? *out_ours; a foreign one that was named is ERR_INPUT. Damaged metadata says
+ * nothing: then the state object does. */
 static bool
 is_ours(Cleanup *cleanup, CleanupItem *item, bool *out_ours, Error *err)
 {
     CatalogTable loaded;
     TableMetadata *metadata;
-    bool found;
+    bool found = true;
+    bool parsed = false;
 
-    TRY(catalog_load(cleanup->catalog, cleanup->arena, &item->table, &loaded, &found, err));
-    *out_ours = false;
-    if (!found)
+    if (catalog_load(cleanup->catalog, cleanup->arena, &item->table, &loaded, &found, err))
+        parsed = found && metadata_parse(cleanup->arena, loaded.metadata, &metadata, err);
+    else if (err->kind != ERR_INPUT)
+        return false;
+    *out_ours = !parsed && found && item->known != NULL;
+    if (!found || *out_ours)
         return true;
 
-    bool parsed = metadata_parse(cleanup->arena, loaded.metadata, &metadata, err);
     Str pipeline = parsed ? property_get(&metadata->properties, "cdc.pipeline")
                           : STR("metadata that cannot be read");
 
     *out_ours = parsed && str_eqc(pipeline, cleanup->config->pipeline);
     if (parsed)
         item->uuid = metadata->table_uuid.ptr;
+    if (!parsed && cleanup->cli->all)
+        BUF_PUSH(&cleanup->notes, const char *,
+                 arena_printf(cleanup->arena,
+                              "table %s stays: its metadata cannot be read, and nothing else says "
+                              "that it is ours",
+                              item->name));
     if (*out_ours || !is_named(cleanup, item))
         return true;
     return FAIL(err, ERR_INPUT,

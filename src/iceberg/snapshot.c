@@ -168,10 +168,11 @@ put_totals(SummaryWriter *summary, const PropertyList *parent, const FileTotals 
 
 /* Iceberg spec, "Snapshots", operation. */
 static Str
-operation_of(const FileTotals *added, const FileTotals *removed, bool is_replace)
+operation_of(const FileTotals *added, const FileTotals *removed, const SnapshotDelta *delta,
+             bool is_replace)
 {
     bool adds_rows = added->data_files > 0;
-    bool removes_rows = removed->data_files > 0 || added->delete_files > 0;
+    bool removes_rows = removed->data_files > 0 || added->delete_files > 0 || delta->only_added;
 
     if (is_replace)
         return STR("replace");
@@ -191,13 +192,16 @@ snapshot_summary(Arena *arena, const SnapshotDelta *delta, bool is_replace,
     SummaryWriter summary = {.arena = arena};
 
     summary.list = property_set(arena, &summary.list, STR("operation"),
-                                operation_of(&added, &removed, is_replace));
+                                operation_of(&added, &removed, delta, is_replace));
     put_changes(&summary, &added, &removed);
     put(&summary, "changed-partition-count", count_partitions(arena, delta));
     put(&summary, "manifests-created", (int64_t) delta->manifests_created);
     put(&summary, "manifests-kept", (int64_t) delta->manifests_kept);
     put(&summary, "manifests-replaced", (int64_t) delta->manifests_replaced);
-    put_totals(&summary, parent, &added, &removed);
+    if (delta->only_added)
+        put_totals(&summary, NULL, &added, &(FileTotals){0});
+    else
+        put_totals(&summary, parent, &added, &removed);
     for (size_t i = 0; extra != NULL && i < extra->count; i++)
         summary.list =
             property_set(arena, &summary.list, extra->items[i].key, extra->items[i].value);

@@ -11,6 +11,7 @@ typedef struct SnapshotDelta {
     size_t removed_count;
     const DataFile *removed;
     size_t manifests_created, manifests_kept, manifests_replaced;
+    bool only_added; /* all other files are gone, and not all of those could be told in `removed` */
 } SnapshotDelta;
 
 /* "operation" (append, delete, overwrite, replace when is_replace) and the standard counters,

@@ -253,6 +253,18 @@ hide_again(Pipeline *pl, PipeTable *table, Error *err)
     return err->kind == ERR_COPY || err->kind == ERR_INPUT;
 }
 
+/* What it was sent of a transaction that is not complete comes again. */
+static bool
+begin_again(Pipeline *pl, PipeTable *table, Error *err)
+{
+    if (sink_abandon(pl->sink, table->sink_table, err))
+        return true;
+    if (err->kind != ERR_INPUT)
+        return false;
+    pipe_table_park(table, err->msg);
+    return true;
+}
+
 /* From where on the table takes what the stream brings; false: it is not with us (yet). */
 static bool
 join_session(Pipeline *pl, PipeTable *table, bool *out_joins, Error *err)
@@ -270,7 +282,7 @@ join_session(Pipeline *pl, PipeTable *table, bool *out_joins, Error *err)
     if (state == TABLE_STREAMING && pipe_table_is_hidden(table))
         TRY(hide_again(pl, table, err));
     else if (state == TABLE_STREAMING)
-        TRY(sink_abandon(pl->sink, table->sink_table, err));
+        TRY(begin_again(pl, table, err));
     state = atomic_load(&table->state);
     *out_joins =
         state == TABLE_STREAMING ||

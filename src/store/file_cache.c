@@ -13,6 +13,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "store/fs_file.h"
 
 enum {
     SUFFIX_MAX = 32, /* of stamps and of files that are being written */
@@ -208,10 +209,13 @@ file_cache_path(FileCache *cache, Arena *arena, Str uri, const char **out_path, 
 
     const char *path = file_cache_place(cache, arena, key);
 
-    if (store_local_path(cache->store, arena, key) != NULL)
+    if (store_local_path(cache->store, arena, key) != NULL) {
         found = access(path, R_OK) == 0;
-    else if (!is_whole(path, arena))
+        if (!found && errno != ENOENT && errno != ENOTDIR)
+            return fs_fail(err, "open", path);
+    } else if (!is_whole(path, arena)) {
         TRY(fetch(cache, arena, key, path, &found, err));
+    }
     if (!found)
         return missing(uri, err);
     *out_path = path;

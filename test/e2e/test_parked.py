@@ -3,10 +3,13 @@ import contextlib
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
+import threading
 import time
 
 import pytest
+from pyiceberg.table import StaticTable
 
 from lib.env import wait_for
 from lib.oracle import compare, is_equal
@@ -24,10 +27,14 @@ def why(walberg, name="public.t"):
     return next(t["error"] for t in walberg.status()["tables"] if t["name"] == name)
 
 
+def warehouse(walberg):
+    return pathlib.Path(walberg.storage.uri.removeprefix("file://"))
+
+
 def set_property(walberg, lake, key, value):
     """The next version of the lake's table, as another writer would make it."""
     table = lake.table("t")
-    folder = pathlib.Path(walberg.storage.uri.removeprefix("file://")) / table.folder / "metadata"
+    folder = warehouse(walberg) / table.folder / "metadata"
     number = max(int(p.name.split(".")[0][1:]) for p in folder.glob("v*.metadata.json")) + 1
     metadata = {**table.metadata, "properties": {**table.metadata["properties"], key: value}}
     (folder / f"v{number}.metadata.json").write_text(json.dumps(metadata))
@@ -48,6 +55,97 @@ def test_what_could_not_be_attached_is_waited_for(database, walberg, lake):
     set_property(walberg, lake, "cdc.pipeline", database.name)
     walberg.once()
     compare(database, lake, ["t", "other"])
+
+
+def end_session(database):
+    """The next one begins by itself."""
+    database.server.rows("postgres", "select pg_terminate_backend(active_pid)"
+                         " from pg_replication_slots where active and database = %s",
+                         [database.name])
+
+
+def test_a_lake_table_goes_while_a_transaction_is_half_written(database, walberg, lake):
+    """And then the stream is interrupted: what was written of it cannot be taken back."""
+    database.execute(*TABLES, "create table big (id int primary key, v text)")
+    walberg.start(memory="64MB")
+    walberg.wait_streaming()
+    folder = warehouse(walberg) / "public/big"
+    insert = threading.Thread(target=database.execute, args=[
+        "insert into big select n, repeat(md5(n::text), 32) from generate_series(1, 80000) n"])
+    insert.start()
+    wait_for("a piece", lambda: list((folder / "data").rglob("*.parquet")), 60, pause=0.01)
+    walberg.process.send_signal(signal.SIGSTOP)
+    shutil.rmtree(folder / "metadata")
+    insert.join()
+    database.execute("insert into other values (1)")
+    end_session(database)
+    walberg.process.send_signal(signal.SIGCONT)
+    wait_for("parked", lambda: states(walberg)["public.big"] == "parked", 30)
+    assert "the lake table is gone" in why(walberg, "public.big")
+    wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+    assert walberg.stop() == 0
+    walberg.once()                      # "walberg copies it again when it is started"
+    compare(database, lake, ["t", "other", "big"], readers=["duckdb"])
+
+
+# --- the table of rejects ------------------------------------------------------------------------
+
+
+REJECTING = ("create table t (id int primary key, n numeric(6,2))", *TABLES[2:],
+             "insert into t values (1, 1)")
+
+
+def rejects(lake):
+    scan = StaticTable.from_metadata(lake.table("rejects", "_walberg").uri).scan()
+    return sorted(scan.to_arrow()["key"].to_pylist())
+
+
+def test_a_table_of_rejects_that_somebody_removed_is_made_again(database, walberg, lake):
+    database.execute(*REJECTING)
+    walberg.start()
+    walberg.wait_streaming()
+    database.execute("insert into t values (2, 'NaN')")
+    walberg.wait_caught_up()
+    shutil.rmtree(warehouse(walberg) / "_walberg/rejects")
+    end_session(database)
+    walberg.wait_for_log("the stream was interrupted", 30)
+    database.execute("insert into t values (3, 'NaN')")
+    walberg.wait_caught_up()
+    assert states(walberg) == {"public.t": "streaming", "public.other": "streaming"}
+    assert rejects(lake) == ['{"id":3}']
+    walberg.stop()
+
+
+@pytest.mark.parametrize("damage", ["gone", "junk"])
+def test_a_broken_table_of_rejects_parks_who_has_one(damage, database, walberg, lake):
+    """Nobody else, also when the next session begins; and it is mended by making it again."""
+    database.execute(*REJECTING)
+    walberg.once()
+    walberg.extra_environment = {
+        "WALBERG_FAULT": ",".join(["fail:1:sink.commit", *(f"fail:{n}:sink.look_again"
+                                                           for n in (1, 2, 3))])}
+    walberg.start()
+    walberg.wait_streaming()
+    database.execute("insert into t values (2, 'NaN')")
+    walberg.wait_for_log("cannot commit", 20)
+    walberg.process.send_signal(signal.SIGSTOP)
+    folder = warehouse(walberg) / "_walberg/rejects"
+    if damage == "gone":
+        shutil.rmtree(folder)
+    else:
+        next((folder / "metadata").glob("v*.metadata.json")).write_text("junk")
+    walberg.process.send_signal(signal.SIGCONT)
+    wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30)
+    assert "table _walberg.rejects: " in why(walberg)
+    end_session(database)
+    walberg.wait_for_log("the stream was interrupted", 30)
+    database.execute("insert into other values (1)")
+    wait_for("the other", lambda: walberg.query("select * from other") == [(1,)], 30)
+    assert walberg.stop() == 0
+    walberg.extra_environment = {}
+    shutil.rmtree(folder, ignore_errors=True)
+    walberg.once()
+    assert rejects(lake) == ['{"id":2}']
 
 
 @contextlib.contextmanager
@@ -74,8 +172,7 @@ def test_a_table_whose_folder_is_full_holds_up_nobody_for_long(database, walberg
     """Tried for a minute, then it waits alone, and comes back by itself when there is room."""
     database.execute(*TABLES)
     walberg.once()
-    warehouse = pathlib.Path(walberg.storage.uri.removeprefix("file://"))
-    with full_file_system(warehouse / lake.table("t").folder) as filler:
+    with full_file_system(warehouse(walberg) / lake.table("t").folder) as filler:
         walberg.start()
         walberg.wait_caught_up()
         database.execute("insert into t values (101, 1)", "insert into other values (1)")

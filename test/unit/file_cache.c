@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -258,6 +259,47 @@ not_of_this_store(void **state)
     assert_null(path);
 }
 
+/* As who may not: 65534 is nobody, where the test runs as root. */
+static int
+fails_with(Scene *scene, const char *uri, const char *words)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    if (child == 0) {
+        Error err = {0};
+        const char *path = NULL;
+        bool set = geteuid() != 0 || setuid(65534) == 0;
+
+        _exit(set && !file_cache_path(&scene->cache, scene->arena, str_of(uri), &path, &err) &&
+                      err.kind == ERR_INPUT && strstr(err.msg, words) != NULL
+                  ? 0
+                  : 1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void
+a_file_that_may_not_be_read_is_not_missing(void **state)
+{
+    Scene *scene = *state;
+    const char *path = arena_printf(scene->arena, "%s/1.parquet", scene->folder);
+    const char *base = arena_printf(scene->arena, "file://%s", scene->folder);
+
+    scene->store.base.base_uri = arena_strdup(scene->arena, base);
+    write_file(path, CONTENT, sizeof CONTENT - 1);
+    assert_int_equal(chmod(scene->folder, 0755), 0);
+    assert_int_equal(chmod(path, 0), 0);
+    assert_int_equal(fails_with(scene, arena_printf(scene->arena, "%s/1.parquet", base),
+                                "Permission denied\nhint: the user that walberg runs as"),
+                     0);
+    assert_int_equal(
+        fails_with(scene, arena_printf(scene->arena, "%s/2.parquet", base), "2.parquet is missing"),
+        0);
+}
+
 int
 main(void)
 {
@@ -268,6 +310,8 @@ main(void)
         cmocka_unit_test_setup_teardown(what_is_put_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(long_keys_have_a_place_too, setup, teardown),
         cmocka_unit_test_setup_teardown(not_of_this_store, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_file_that_may_not_be_read_is_not_missing, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,11 @@ totals_follow_the_parent(void **state)
     assert_true(str_eqc(property_get(&summary, "cdc.position"), "0/1"));
     for (size_t i = 1; i < summary.count; i++)
         assert_true(str_cmp(summary.items[i - 1].key, summary.items[i].key) < 0);
+    delta.only_added = true; /* whatever was there */
+    summary = snapshot_summary(arena, &delta, false, &parent, &extra);
+    assert_true(str_eqc(property_get(&summary, "operation"), "overwrite"));
+    assert_true(str_eqc(property_get(&summary, "total-records"), "5"));
+    assert_true(str_eqc(property_get(&summary, "total-data-files"), "1"));
 }
 
 int

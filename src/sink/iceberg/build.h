@@ -21,6 +21,7 @@ typedef struct Builder {
     size_t created, kept, replaced;
     int written;        /* manifests written, for their names */
     ResultType **types; /* of base->specs */
+    bool unlisted;      /* files that go cannot be told */
     bool *rewritten;    /* by number of live_deletes: this manifest is written again */
 } Builder;
 

@@ -5,7 +5,8 @@
  *                                          |                  |
  *                                       conflict           unknown
  *                                          |                  |
- *                                load; is our snapshot there? it is done
+ *                                load; is our snapshot there? it is done (with somebody else's
+ *                                          |            commit on top: find the rows again)
  *                                          |
  *                         somebody else's commit: are our rows still where we think?
  *                              yes: build again on top      no: give the table up
@@ -147,19 +148,73 @@ rows_are_where_we_think(IcebergTable *table, bool *out_yes, Error *err)
     return done;
 }
 
-/* The table as it is now, beside what is pending. *out_ours: one of our attempts is in it. */
 static bool
-look_again(IcebergTable *table, bool *out_ours, Error *err)
+is_attempt(const IcebergTable *table, int64_t snapshot_id)
 {
     const Buf *attempts = &table->pending.attempts;
 
+    for (size_t i = 0; i < BUF_COUNT(attempts, int64_t); i++)
+        if (BUF_AT(attempts, int64_t, i) == snapshot_id)
+            return true;
+    return false;
+}
+
+static bool
+is_of_pipeline(const IcebergTable *table, const Snapshot *snapshot)
+{
+    return snapshot != NULL &&
+           str_eqc(property_get(&snapshot->summary, "cdc.pipeline"), table->sink->pipeline);
+}
+
+/* Whether one of our attempts is in the table. Another writer may have expired its snapshot since;
+ * the position that came with it stays, and nobody else writes that. */
+static bool
+has_attempt(const IcebergTable *table, Position position)
+{
+    const TableMetadata *metadata = table->metadata;
+    const Buf *attempts = &table->pending.attempts;
+
+    for (size_t i = 0; i < BUF_COUNT(attempts, int64_t); i++)
+        if (metadata_find_snapshot(metadata, BUF_AT(attempts, int64_t, i)) != NULL)
+            return true;
+    if (attempts->len == 0 || position == POSITION_NONE || position == table->base.position ||
+        table->base.schema->relid == 0 || /* other pipelines write to the table of rejects */
+        is_of_pipeline(table, metadata_current_snapshot(metadata)))
+        return false;
+    return str_eqc(property_get(&metadata->properties, "cdc.position"), POSITION_TEXT(position));
+}
+
+/* The table as it is now, beside what is pending. *out_ours: that is in it already. */
+static bool
+look_again(IcebergTable *table, Position position, bool *out_ours, Error *err)
+{
     TRY(FAULT("sink.look_again", err));
     TRY(iceberg_table_refresh(table, err));
-    *out_ours = false;
-    for (size_t i = 0; i < BUF_COUNT(attempts, int64_t); i++)
-        *out_ours |= metadata_find_snapshot(table->metadata, BUF_AT(attempts, int64_t, i)) != NULL;
+    *out_ours = has_attempt(table, position);
     return true;
 }
+
+/* The table has what was pending. If another writer committed on top of it, the rows may be in
+ * other files by now, and so may those that were deleted: the lake alone says where they are. */
+static bool
+find_committed(IcebergTable *table, Error *err)
+{
+    int64_t current = table->metadata->current_snapshot_id;
+
+    if (is_attempt(table, current))
+        return true;
+    deletes_clear(table->pending.deletes);
+    buf_reset(&table->pending.files);
+    table->pending.truncated = false;
+    table->replacing = false;
+    log_warn("another writer committed to the table", LOG_STR("table", table->base.lake_name),
+             LOG_INT("snapshot", current));
+    TRY(iceberg_table_refresh(table, err));
+    return iceberg_sync_index(table, err);
+}
+
+/* Nothing was committed: with what the lake has then, it fits. */
+#define HINT_START_AGAIN "hint: start walberg again, and let only walberg maintain the table"
 
 /* Ids that are pending may be another's by now. ALTER TABLE makes no snapshot. */
 static bool
@@ -171,15 +226,17 @@ check_foreign_shape(const IcebergTable *table, Error *err)
     if (pending->fit.next != NULL && pending->fit_base_id != metadata->last_column_id)
         return FAIL(err, ERR_INPUT,
                     "another writer changed the columns of the lake table while the source's "
-                    "changed, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+                    "changed, too\n" HINT_START_AGAIN);
+    if (pending->files.len == 0)
+        return true; /* none has the id of a spec or an order: they get those that are free now */
     if (pending->specs.len > 0 && pending->spec_base_count != metadata->spec_count)
         return FAIL(err, ERR_INPUT,
                     "another writer changed the partitions of the lake table while the settings "
-                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+                    "did, too\n" HINT_START_AGAIN);
     if (pending->sort_orders.len > 0 && pending->sort_base_count != metadata->sort_order_count)
         return FAIL(err, ERR_INPUT,
                     "another writer changed the sort order of the lake table while the settings "
-                    "did, too\n" HINT_COPY_AGAIN ", and let only walberg maintain it");
+                    "did, too\n" HINT_START_AGAIN);
     return true;
 }
 
@@ -188,16 +245,17 @@ static bool
 check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
 {
     const Snapshot *current = metadata_current_snapshot(table->metadata);
+    bool rows_stayed = current == NULL || current->snapshot_id == snapshot_before;
     bool fits = true;
 
-    TRY(check_foreign_shape(table, err));
-    if (current == NULL || current->snapshot_id == snapshot_before)
-        return true; /* a change of properties, or of history */
-    if (str_eqc(property_get(&current->summary, "cdc.pipeline"), table->sink->pipeline))
+    if (!rows_stayed && is_of_pipeline(table, current))
         return FAIL(err, ERR_INPUT,
                     "another walberg process committed to this table\n"
                     "hint: only one process may run pipeline %s; stop the other one",
                     table->sink->pipeline);
+    TRY(check_foreign_shape(table, err));
+    if (rows_stayed)
+        return true; /* a change of properties, of the shape, or of history */
     TRY(rows_are_where_we_think(table, &fits, err));
     if (!fits)
         return FAIL(err, ERR_INPUT,
@@ -290,9 +348,9 @@ iceberg_commit_pending(IcebergTable *table, Position position, int64_t commit_ti
         if (table->pending.stale) {
             int64_t before = table->pending.base_snapshot;
 
-            TRY(look_again(table, &ours, err));
+            TRY(look_again(table, position, &ours, err));
             if (ours)
-                return settle(table, &facts, err);
+                return find_committed(table, err) && settle(table, &facts, err);
             TRY(check_foreign_commit(table, before, err));
             table->pending.stale = false;
         }

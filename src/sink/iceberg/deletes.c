@@ -29,7 +29,8 @@ iceberg_load_places(Builder *builder, Error *err)
     if (table->places == NULL) {
         AUTO_ARENA Arena *arena = arena_new();
 
-        TRY(iceberg_live_files(table, arena, &live, err));
+        if (!table->pending.truncated) /* else pending files are all */
+            TRY(iceberg_live_files(table, arena, &live, err));
         table->places = places_new();
         for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++) {
             DataFile *file = &BUF_AT(&live, ManifestEntry, i).file;

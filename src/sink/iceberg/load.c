@@ -18,6 +18,13 @@
 
 /* --- reading files of the table -------------------------------------------------------------- */
 
+/* Whatever is wrong with a file, the source has the rows. */
+static bool
+damaged(Error *err)
+{
+    return err->kind == ERR_INPUT && error_hint(err, HINT_COPY_AGAIN);
+}
+
 bool
 iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *manifest,
                       ManifestEntry **out_entries, size_t *out_count, Error *err)
@@ -25,9 +32,8 @@ iceberg_read_manifest(IcebergTable *table, Arena *arena, const ManifestFile *man
     AUTO_BUF Buf bytes = {0};
 
     TRY(file_cache_read(&table->sink->files, arena, manifest->path, &bytes, err));
-    if (!manifest_read(arena, buf_view(&bytes), manifest, out_entries, out_count, err))
-        return WRAP(err, "%.*s", STR_ARG(manifest->path));
-    return true;
+    return manifest_read(arena, buf_view(&bytes), manifest, out_entries, out_count, err) ||
+           damaged(err);
 }
 
 bool
@@ -192,7 +198,8 @@ index_data_file(IcebergTable *table, const DataFile *file, Error *err)
     buf_done(&reader.scratch);
     if (!read) {
         index_build_abort(reader.build);
-        return WRAP(err, "key index: %.*s", STR_ARG(file->path));
+        WRAP(err, "key index: %.*s", STR_ARG(file->path));
+        return damaged(err);
     }
     return index_build_end(reader.build, err);
 }
@@ -583,6 +590,40 @@ check_history(const IcebergTable *table, Error *err)
                 STR_ARG(rows), STR_ARG(text));
 }
 
+/* What lists the table's files, and its deletes. What is about to go need not be there. */
+static bool
+load_files(IcebergTable *table, Error *err)
+{
+    table->unlisted = false;
+    if (load_manifests(table, err) && load_deletes(table, err))
+        return true;
+    if (!table->replacing || err->kind != ERR_INPUT)
+        return damaged(err);
+    log_warn("files that the table had cannot be listed", LOG_STR("table", table->base.lake_name),
+             LOG_STR("error", err->msg));
+    table->unlisted = true;
+    table->manifest_count = 0;
+    live_deletes_free(table->live_deletes);
+    table->live_deletes = live_deletes_new();
+    deletes_clear(table->deletes);
+    deletes_merge(table->deletes, table->pending.deletes);
+    return true;
+}
+
+static bool
+load_metadata(IcebergTable *table, Error *err)
+{
+    const TableSchema *schema = table->base.schema;
+
+    if (metadata_parse(table->arena, table->current.metadata, &table->metadata, err))
+        return true;
+    WRAP(err, "%s", table->current.metadata_location);
+    return schema->relid == 0
+               ? error_hint(err, "hint: remove it from the lake, and walberg makes it again")
+               : error_hint(err, "hint: start walberg again after: walberg cleanup %s",
+                            schema->qualified);
+}
+
 bool
 iceberg_table_refresh(IcebergTable *table, Error *err)
 {
@@ -597,13 +638,12 @@ iceberg_table_refresh(IcebergTable *table, Error *err)
         catalog_load(table->sink->catalog, next.arena, &table->name, &next.current, &found, err);
 
     if (done && !found)
-        done =
-            FAIL(err, ERR_INPUT,
-                 "the lake table is gone\nhint: somebody dropped it; walberg copies it again when "
-                 "it is started");
-    done = done && metadata_parse(next.arena, next.current.metadata, &next.metadata, err) &&
-           (next.replacing || check_history(&next, err)) && load_manifests(&next, err) &&
-           load_deletes(&next, err);
+        done = FAIL(err, ERR_INPUT,
+                    "the lake table is gone\nhint: somebody dropped it; walberg %s it again when "
+                    "it is started",
+                    table->base.schema->relid == 0 ? "makes" : "copies");
+    done = done && load_metadata(&next, err) && (next.replacing || check_history(&next, err)) &&
+           load_files(&next, err);
 
     IcebergTable *dead = done ? table : &next;
 

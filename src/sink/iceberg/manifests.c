@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "iceberg/spec.h"
 #include "sink/iceberg/build.h"
 
@@ -175,13 +176,22 @@ add_data(Builder *builder, Error *err)
 
 /* --- what was there before ------------------------------------------------------------------- */
 
-/* Truncated: every live data file leaves. */
+/* Truncated: every live data file leaves. Those of a table that is copied again may have gone
+ * already, and what lists them. */
 static bool
 remove_data(Builder *builder, Error *err)
 {
+    IcebergTable *table = builder->table;
     AUTO_BUF Buf live = {0};
 
-    TRY(iceberg_live_files(builder->table, builder->arena, &live, err));
+    builder->unlisted = table->replacing && table->unlisted;
+    if (!iceberg_live_files(table, builder->arena, &live, err)) {
+        if (!table->replacing || err->kind != ERR_INPUT)
+            return false;
+        log_warn("files that the table had cannot be listed",
+                 LOG_STR("table", table->base.lake_name), LOG_STR("error", err->msg));
+        builder->unlisted = true;
+    }
     for (size_t i = 0; i < BUF_COUNT(&live, ManifestEntry); i++) {
         ManifestEntry *entry = &BUF_AT(&live, ManifestEntry, i);
 
@@ -345,6 +355,7 @@ build(Builder *builder, const PropertyList *extra, Error *err)
         .manifests_created = builder->created,
         .manifests_kept = builder->kept,
         .manifests_replaced = builder->replaced,
+        .only_added = builder->unlisted,
     };
 
     builder->next->snapshot.summary = snapshot_summary(

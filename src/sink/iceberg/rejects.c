@@ -79,6 +79,35 @@ attach_rejects(IcebergSink *sink, Error *err)
     return done || WRAP(err, "table _walberg.rejects");
 }
 
+/* The stream has rejects. Somebody may have removed their table, as one empties it; and what could
+ * not be loaded may be mended. Main thread. */
+static bool
+ready_rejects(IcebergSink *sink, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    CatalogTable now;
+    bool found = false;
+
+    TRY(attach_rejects(sink, err));
+
+    IcebergTable *rejects = sink->rejects;
+
+    if (rejects->pending.any)
+        return true; /* its commit will see */
+
+    bool done = catalog_load(sink->catalog, arena, &rejects->name, &now, &found, err);
+
+    if (done && !found) {
+        log_info("the table of rejects is gone, and made again");
+        sink->rejects_remade = true;
+        done = iceberg_table_create(rejects, rejects->base.schema, err) ||
+               err->kind == ERR_CONFLICT; /* another pipeline was first */
+    }
+    if (done && (!found || rejects->half_loaded))
+        done = iceberg_table_load(rejects, err);
+    return done || WRAP(err, "table _walberg.rejects");
+}
+
 /* They are committed before the table's own rows, so a replay of the table may bring them again. */
 static bool
 recorded_position(IcebergTable *table, Position *out_position, Error *err)
@@ -185,7 +214,7 @@ iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err)
 
     if (BUF_COUNT(&batch->rejects, Reject) == 0)
         return true;
-    TRY(attach_rejects(sink, err));
+    TRY(ready_rejects(sink, err));
     TRY(recorded_position(table, &recorded, err));
 
     Batch *rows = reject_rows(sink->rejects->base.schema, batch, recorded);
@@ -288,6 +317,11 @@ iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
         TRY(attach_rejects(sink, err));
     if (sink->rejects == NULL)
         return true;
+    if (sink->rejects_remade && !iceberg_check_rejects(table, err)) {
+        if (err->kind == ERR_COPY)
+            err->kind = ERR_INPUT;
+        return WRAP(err, "table _walberg.rejects");
+    }
     for (size_t i = 0; i < count; i++) {
         DataFile file = iceberg_copy_file(sink->rejects->pending.arena,
                                           &BUF_AT(&table->bulk_rejects, BulkFile, i).file);

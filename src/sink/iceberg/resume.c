@@ -311,8 +311,8 @@ check_files(IcebergTable *table, Error *err)
     return true;
 }
 
-static bool
-check_rejects(IcebergTable *table, Error *err)
+bool
+iceberg_check_rejects(IcebergTable *table, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     Store *store = table->sink->store;
@@ -350,7 +350,7 @@ read_records(IcebergTable *table, const SinkResume *resume, Error *err)
             table->base.replay_from = loaded->position;
     }
     TRY(check_files(table, err));
-    return check_rejects(table, err);
+    return iceberg_check_rejects(table, err);
 }
 
 bool

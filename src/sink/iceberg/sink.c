@@ -198,7 +198,8 @@ attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
     return true;
 }
 
-/* A table without anything uncommitted is as it was: reconnecting costs nothing. */
+/* A table without anything uncommitted is as it was: reconnecting costs nothing. Of a table of
+ * rejects that is broken only the next reject has to know. */
 static bool
 abandon(Sink *base, SinkTable *sink_table, Error *err)
 {
@@ -212,7 +213,12 @@ abandon(Sink *base, SinkTable *sink_table, Error *err)
                           table->bulk_rejects.len == 0 && !iceberg_is_hidden(table)))
         return true;
     iceberg_discard_pending(table);
-    return iceberg_table_load(table, err);
+    if (iceberg_table_load(table, err))
+        return true;
+    if (sink_table != NULL || err->kind != ERR_INPUT)
+        return false;
+    log_warn("the table of rejects cannot be loaded", LOG_STR("error", err->msg));
+    return true;
 }
 
 /* --- state object ---------------------------------------------------------------------------- */

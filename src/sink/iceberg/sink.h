@@ -65,6 +65,7 @@ typedef struct IcebergSink {
     size_t table_count;
     IcebergTable **tables;
     IcebergTable *rejects; /* NULL until the first reject */
+    bool rejects_remade;   /* somebody removed it: files written before may be gone */
     StoreVersion state_version;
     int64_t file_number; /* names of data files: unique within run_id */
     char run_id[37];
@@ -140,6 +141,7 @@ struct IcebergTable {
     bool keep_index;      /* resume() follows: the index has files that no snapshot names */
     bool rejects_pending; /* values of it wait in the rejects table for a commit */
     bool replacing;       /* all its rows are about to go: they need not be whole */
+    bool unlisted;        /* its manifests cannot be read; only while replacing */
     bool format_told;     /* what is to be said of its format version was said */
     bool half_loaded;     /* the last load failed: nothing of it may be used */
     Arena *own;           /* lifetime of the table: name, prefix */
@@ -356,6 +358,8 @@ bool iceberg_commit_pending(IcebergTable *table, Position position, int64_t comm
 bool iceberg_bulk_record(Sink *sink, SinkTable *table, const BulkDone *done, Arena *arena,
                          SinkLoaded *out_loaded, Error *err) WARN_UNUSED;
 bool iceberg_resume(Sink *sink, SinkTable *table, const SinkResume *resume, Error *err) WARN_UNUSED;
+/* Rejects of a copy are in files of their own. ERR_COPY: one is gone. */
+bool iceberg_check_rejects(IcebergTable *table, Error *err) WARN_UNUSED;
 /* The rows are visible: nobody needs the records of them any more. */
 void iceberg_remove_records(IcebergTable *table);
 
