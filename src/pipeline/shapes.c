@@ -273,6 +273,20 @@ read_request(Pipeline *pl, FILE *file, Error *err)
     return true;
 }
 
+/* Another user put it there. Nothing else has to stop for that, now or at a later start. */
+static void
+refuse_request(const Pipeline *pl, Arena *arena, const char *taken)
+{
+    const char *reason = strerrordesc_np(errno);
+    const char *refused = arena_printf(arena, "%s/resync.refused", pl->config->state);
+
+    if (rename(taken, refused) != 0)
+        unlink(taken);
+    log_error("a request to copy tables again cannot be read", LOG_STR("file", refused),
+              LOG_STR("error", reason),
+              LOG_STR("hint", "run walberg resync as the user of walberg run, or as root"));
+}
+
 /* <state>/resync has one table a line and may be appended to; taken by a rename, so that a line is
  * taken once, and removed when the state object has it, so that a crash forgets none. */
 bool
@@ -287,8 +301,10 @@ shapes_take_requests(Pipeline *pl, Error *err)
 
     FILE *file = fopen(taken, "re");
 
-    if (file == NULL)
-        return FAIL(err, ERR_INPUT, "cannot read %s: %s", taken, strerrordesc_np(errno));
+    if (file == NULL) {
+        refuse_request(pl, arena, taken);
+        return true;
+    }
 
     (void) !flock(fileno(file), LOCK_EX); /* who asks writes under it */
 
