@@ -1,6 +1,7 @@
 """The initial copy, disturbed: connections cut, tables changed, a store away."""
 import os
 import re
+import resource
 import signal
 import time
 
@@ -247,3 +248,22 @@ def test_values_of_many_megabytes(database, walberg, lake):
     database.execute("update t set n = n + 1 where id <> 3")
     walberg.once(memory="64MB")
     compare(database, lake, ["t"])
+
+
+def test_tables_may_be_more_than_the_soft_limit_of_open_files(database, walberg, lake):
+    """walberg raises it to the hard one; tables do not have lock files of their own."""
+    tables = [f"t{n}" for n in range(60)]
+    for table in tables:
+        database.execute(f"create table {table} (id int primary key)",
+                         f"insert into {table} values (1)")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        walberg.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    walberg.wait_streaming(120)
+    opened = [os.readlink(f"/proc/{walberg.process.pid}/fd/{fd}")
+              for fd in os.listdir(f"/proc/{walberg.process.pid}/fd")]
+    assert sum("/state/index/" in path for path in opened) <= len(tables), opened
+    compare(database, lake, tables[:2])
