@@ -203,6 +203,20 @@ def test_a_table_left_out_for_a_while_is_parked(database, walberg):
         assert "was away while the slot moved" in why(walberg)
 
 
+def test_a_gap_is_not_forgotten_while_the_lake_table_cannot_be_opened(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    database.execute("insert into t values (101, 1)")
+    walberg.once(source__tables='["public.*", "!public.t"]')
+    set_property(walberg, lake, "cdc.pipeline", "stranger")
+    for _ in range(2):
+        assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+        assert "belongs to pipeline stranger" in why(walberg)
+    set_property(walberg, lake, "cdc.pipeline", database.name)
+    assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+    assert "was away while the slot moved" in why(walberg)
+
+
 @contextlib.contextmanager
 def reader_role(database):
     """A role that may replicate and read, and owns nothing; its publication is made by others."""
