@@ -232,7 +232,7 @@ shapes_refresh(Pipeline *pl, Error *err)
         if (err->kind == ERR_INPUT)
             pipe_table_park(table, err->msg);
         else
-            done = false;
+            done = writer_park_alone(pl, table, "cannot begin its copy", err);
     }
     /* known before anything is acknowledged beyond what the lake has of them */
     return done && pipeline_write_state(pl, err);
