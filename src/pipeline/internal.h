@@ -236,7 +236,8 @@ bool ack_idle(Pipeline *pl, bool now, Error *err) WARN_UNUSED;
 
 /* status.c */
 void status_write(Pipeline *pl, bool now);
-/* retry_again() on the main thread: meanwhile status has the error, and is kept fresh. */
+/* retry_again() on the main thread: meanwhile status has the error, and is kept fresh, and the
+ * query server is watched. */
 bool status_retry(Pipeline *pl, Retry *retry, const char *what, Error *err);
 
 /* child.c */

@@ -80,6 +80,7 @@ copy_missing_tables(Pipeline *pl, Error *err)
             if (done)
                 copier_free(pl);
             done = false; /* the next copy begins */
+            child_watch(pl);
             continue;
         }
         copier_free(pl);

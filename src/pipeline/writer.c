@@ -346,7 +346,7 @@ writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err)
                      LOG_STR("error", err->msg));
             return true;
         }
-        if (!retry_again(&retry, "cannot record rejected values", err))
+        if (!status_retry(pl, &retry, "cannot record rejected values", err))
             return false;
     }
     return true;

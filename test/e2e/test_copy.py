@@ -1,4 +1,5 @@
 """The initial copy, disturbed: connections cut, tables changed, a store away."""
+import contextlib
 import os
 import re
 import resource
@@ -7,10 +8,12 @@ import time
 
 import psycopg
 import pytest
+from test_thread import query_child
 
 from lib.env import wait_for
 from lib.lake import Lake
 from lib.oracle import compare, is_equal
+from lib.postgres import Database, Postgres
 from lib.storage import SeaweedFS, Storage
 from lib.walberg import Walberg
 
@@ -120,6 +123,46 @@ def test_lost_worker_connection_repeats_its_task_only(database, walberg, lake):
     walberg.wait_caught_up()
     compare(database, lake, ["t"])
     assert snapshots_opened(walberg) == 1
+
+
+@contextlib.contextmanager
+def held_copy(database):
+    """The workers' servers stand still."""
+    pids = [pid for pid, in copying(database)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_the_query_server_is_watched_while_tables_are_copied(database, walberg, lake):
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    with held_copy(database):
+        os.kill(query_child(walberg), signal.SIGKILL)
+        assert walberg.query("select 1", 20) == [(1,)]
+    walberg.wait_streaming()
+    compare(database, lake, ["t"])
+
+
+def test_the_query_server_is_watched_while_the_source_is_away(tmp_path):
+    server = Postgres()
+    database = Database(server, "away")
+    walberg = Walberg(database, Storage(tmp_path / "lake"), tmp_path)
+    try:
+        database.execute("create table t (id int primary key)", "insert into t values (1)")
+        walberg.start()
+        walberg.wait_streaming()
+        server.stop("immediate")
+        walberg.wait_for_log("the stream was interrupted")
+        os.kill(query_child(walberg), signal.SIGKILL)
+        assert walberg.query("select id from t", 20) == [(1,)]
+    finally:
+        walberg.kill()
+        server.remove()
 
 
 def test_lost_idle_connection_costs_nothing(database, walberg, lake):
