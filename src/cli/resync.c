@@ -198,8 +198,11 @@ wait_for_it(Resync *resync, Error *err)
 {
     size_t waiting = 1;
 
-    while (!is_taken(resync))
+    while (!is_taken(resync)) {
+        if (progress_due(&resync->progress))
+            progress_say(&resync->progress, "waiting for walberg run to take it");
         TRY(pause_while_running(resync, err));
+    }
     if (access(refused_path(resync), F_OK) == 0)
         return FAIL(err, ERR_INPUT, "walberg run cannot read what was asked: see its log");
     for (int64_t since_us = clock_wall_us(); waiting > 0;) {

@@ -81,6 +81,7 @@ copy_missing_tables(Pipeline *pl, Error *err)
                 copier_free(pl);
             done = false; /* the next copy begins */
             child_watch(pl);
+            TRY(shapes_take_requests(pl, err));
             continue;
         }
         copier_free(pl);

@@ -241,17 +241,26 @@ shapes_refresh(Pipeline *pl, Error *err)
 /* --- asked for ------------------------------------------------------------------------------- */
 
 static bool
+is_on_its_way(const PipeTable *table)
+{
+    TableState state = atomic_load(&table->state);
+
+    /* one that is copied may only wait for others to be */
+    return state == TABLE_WAITING || (state == TABLE_COPYING && (pipe_table_needs_copy(table) ||
+                                                                 pipe_table_is_hidden(table)));
+}
+
+static bool
 copy_again(Pipeline *pl, const char *name, Error *err)
 {
     for (size_t i = 0; i < pl->table_count; i++) {
         PipeTable *table = pl->tables[i];
-        TableState state = atomic_load(&table->state);
         StateTable *known = tables_state(pl, table);
 
         if (strcmp(table->schema->qualified, name) != 0)
             continue;
-        if (state == TABLE_COPYING || state == TABLE_WAITING)
-            return true; /* on its way */
+        if (is_on_its_way(table))
+            return true;
         if (known != NULL)
             known->mended = false;
         return writer_copy_again(pl, table, "asked for by walberg resync", err);

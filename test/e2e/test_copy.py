@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import signal
+import subprocess
 import time
 
 import psycopg
@@ -163,6 +164,56 @@ def test_the_query_server_is_watched_while_the_source_is_away(tmp_path):
     finally:
         walberg.kill()
         server.remove()
+
+
+def resync(walberg, table, said):
+    """The command at work; its words go to a file."""
+    with open(said, "w", encoding="utf-8") as out:
+        return subprocess.Popen(walberg.command("resync", *walberg.positional(), table), stderr=out)
+
+
+def test_resync_is_heard_while_others_are_copied(database, walberg, lake):
+    said = walberg.folder / "said"
+    database.execute("create table small (id int primary key)", "insert into small values (1)")
+    walberg.once()
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    with held_copy(database):
+        asked = resync(walberg, "small", said)
+        walberg.wait_for_log("to be copied again table=public.small", 20)
+    assert asked.wait(60) == 0, said.read_text()
+    compare(database, lake, ["t", "small"])
+
+
+def test_resync_counts_for_a_table_whose_own_copy_is_complete(database, walberg, lake):
+    """It does not stream yet, as others are still copied."""
+    said = walberg.folder / "said"
+    database.execute("create table a (id int primary key)", "insert into a values (1)")
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    walberg.wait_for_log("copied table=public.a")
+    with held_copy(database):
+        asked = resync(walberg, "a", said)
+        walberg.wait_for_log("to be copied again table=public.a", 20)
+    assert asked.wait(60) == 0, said.read_text()
+    assert walberg.log().count("copied table=public.a ") == 2
+    database.execute("insert into a values (2)", "delete from a where id = 1")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "a"])
+
+
+def test_resync_says_that_it_waits(database, walberg):
+    database.execute("create table t (id int primary key)")
+    walberg.start()
+    walberg.wait_streaming()
+    walberg.process.send_signal(signal.SIGSTOP)
+    said = walberg.folder / "said"
+    try:
+        asked = resync(walberg, "t", said)
+        wait_for("words", lambda: said.read_text() == "waiting for walberg run to take it\n", 30)
+    finally:
+        walberg.process.send_signal(signal.SIGCONT)
+    assert asked.wait(60) == 0, said.read_text()
 
 
 def test_lost_idle_connection_costs_nothing(database, walberg, lake):
