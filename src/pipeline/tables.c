@@ -451,9 +451,9 @@ tables_waiting(const Pipeline *pl)
     return count;
 }
 
-/* A cheap question first: did the tables that can be published, their columns, our rights or the
- * publication change at all since we looked? Temporary tables come and go all the time, and leave
- * their traces in the same catalogs.
+/* A cheap question first: did the tables that can be published, their columns, keys, our rights or
+ * the publication change at all since we looked? Temporary tables come and go all the time, and
+ * leave their traces in the same catalogs.
  */
 static bool
 something_changed(Pipeline *pl, bool *out_changed, Error *err)
@@ -471,6 +471,9 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
         "   ON a.attrelid = t.oid AND a.attnum > 0 WHERE t.relkind IN ('r', 'p', 'c')"
         "   AND t.relpersistence = 'p' AND t.oid >= 16384),"
         " (SELECT sum(e.xmin::text::int8) FROM pg_enum e),"
+        " (SELECT sum(i.xmin::text::int8) FROM pg_class t JOIN pg_index i"
+        "   ON i.indrelid = t.oid AND (i.indisprimary OR i.indisreplident)"
+        "   WHERE t.relpersistence = 'p' AND t.oid >= 16384),"
         " (SELECT concat_ws(' ', b.oid, b.xmin,"
         "   (SELECT concat(count(*), '/', sum(r.oid::int8))"
         "     FROM pg_publication_rel r WHERE r.prpubid = b.oid), %s)"

@@ -359,6 +359,8 @@ def test_a_table_that_our_publication_cannot_have_is_parked(database, walberg, l
     wait_for("odd parked", lambda: states(walberg).get("public.odd") == "parked")
     assert "key column g does not arrive" in why(walberg, "public.odd")
     assert walberg.call("status", *walberg.positional()).returncode == 1
+    walberg.wait_streaming()
+    time.sleep(2)   # the first look at the catalogs is over
     database.execute("alter table odd drop constraint odd_pkey", "alter table odd add primary key"
                      " (id)")
     wait_for("odd there", lambda: states(walberg).get("public.odd") == "streaming")
