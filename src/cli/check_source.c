@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "cli/connect.h"
@@ -16,6 +17,8 @@ enum {
     VERSION_MAX = 18,
     CLOCK_SKEW_US_MAX = 5 * 1000 * 1000,
     RETAINED_BYTES_WARN = 1 << 30,
+    OPEN_FILES = 100,         /* whatever the tables: connections, DuckDB, files on their way */
+    OPEN_FILES_PER_TABLE = 3, /* of its key index: a journal, and a run or two on average */
 };
 
 typedef struct SourceCheck {
@@ -406,6 +409,21 @@ check_table(const SourceCheck *check, const SourceTable *table)
                    table->row_filter);
 }
 
+/* The limit is ours, and that of a service may be another. */
+static void
+check_open_files(const SourceCheck *check)
+{
+    rlim_t wanted = OPEN_FILES + (rlim_t) check->tables.count * OPEN_FILES_PER_TABLE;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= wanted)
+        return;
+    report_add(check->report, "open files", VERDICT_WARN,
+               "%d tables may need %" PRIu64 ", and the limit is %" PRIu64, check->tables.count,
+               (uint64_t) wanted, (uint64_t) limit.rlim_max);
+    report_hint(check->report, "raise ulimit -Hn, or LimitNOFILE= of walberg's service");
+}
+
 static void
 check_tables(const SourceCheck *check)
 {
@@ -452,5 +470,6 @@ check_source(Report *report, Config *config)
         return;
     }
     check_publication(&check);
+    check_open_files(&check);
     check_tables(&check);
 }

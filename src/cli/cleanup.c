@@ -323,8 +323,9 @@ drop_publication(Cleanup *cleanup, const char *name, Error *err)
 static bool
 remove_folder(const Cleanup *cleanup, Error *err)
 {
-    static const char *const ours[] = {"index",  "cache",        "status.json", "status.json.new",
-                                       "resync", "resync.taken", "lock"};
+    static const char *const ours[] = {"index",           "cache",  "status.json",
+                                       "status.json.new", "resync", "resync.taken",
+                                       "resync.refused",  "lock"};
 
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
         TRY(remove_tree(arena_printf(cleanup->arena, "%s/%s", cleanup->config->state, ours[i]),

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 
 #include "base/log.h"
 #include "cli/parse.h"
@@ -138,6 +139,19 @@ dispatch(Parsed *parsed, int argc, char **argv)
     return run_command(parsed);
 }
 
+/* Each table costs some descriptors. The soft limit is low only for programs that use select(2),
+ * which nothing here does. */
+static void
+raise_open_files(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int
 cli_main(int argc, char **argv)
 {
@@ -146,5 +160,6 @@ cli_main(int argc, char **argv)
 
     /* a reader that went away is reported by write(2) instead */
     signal(SIGPIPE, SIG_IGN);
+    raise_open_files();
     return finish_output(dispatch(&parsed, argc, argv));
 }

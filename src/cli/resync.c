@@ -81,6 +81,26 @@ take_names(Resync *resync, Error *err)
     return true;
 }
 
+/* The pipeline has to read and remove what we write: as root we do it as the user that runs it, who
+ * is the owner of the status that it writes. */
+static bool
+become_runner(const Resync *resync, Error *err)
+{
+    const char *path = arena_printf(resync->arena, "%s/status.json", resync->config->state);
+    struct stat status;
+
+    if (stat(path, &status) != 0)
+        return FAIL(err, ERR_INPUT, "cannot look at %s: %s", path, strerrordesc_np(errno));
+    if (status.st_uid == geteuid())
+        return true;
+    if (setegid(status.st_gid) == 0 && seteuid(status.st_uid) == 0)
+        return true;
+    return FAIL(err, ERR_INPUT,
+                "pipeline %s is run by another user, with uid %u\n"
+                "hint: ask as that user, or as root",
+                resync->config->pipeline, status.st_uid);
+}
+
 /* A pipeline may take the file between our opening and our lock, and be done with it: then what we
  * write would be read by nobody. *out_gone says so. */
 static bool
@@ -102,6 +122,13 @@ append(const char *path, Str text, bool *out_gone, Error *err)
     return done;
 }
 
+/* What a pipeline could not read is put there. */
+static const char *
+refused_path(const Resync *resync)
+{
+    return arena_printf(resync->arena, "%s/resync.refused", resync->config->state);
+}
+
 static bool
 ask(Resync *resync, Error *err)
 {
@@ -109,6 +136,8 @@ ask(Resync *resync, Error *err)
     const char *path = arena_printf(resync->arena, "%s/resync", resync->config->state);
     bool gone = true;
 
+    TRY(become_runner(resync, err));
+    unlink(refused_path(resync)); /* of an earlier request */
     for (size_t i = 0; i < BUF_COUNT(&resync->names, const char *); i++)
         buf_printf(&text, "%s\n", BUF_AT(&resync->names, const char *, i));
     while (gone)
@@ -169,8 +198,13 @@ wait_for_it(Resync *resync, Error *err)
 {
     size_t waiting = 1;
 
-    while (!is_taken(resync))
+    while (!is_taken(resync)) {
+        if (progress_due(&resync->progress))
+            progress_say(&resync->progress, "waiting for walberg run to take it");
         TRY(pause_while_running(resync, err));
+    }
+    if (access(refused_path(resync), F_OK) == 0)
+        return FAIL(err, ERR_INPUT, "walberg run cannot read what was asked: see its log");
     for (int64_t since_us = clock_wall_us(); waiting > 0;) {
         TRY(pause_while_running(resync, err));
         TRY(look(resync, since_us, &waiting, err));

@@ -1,11 +1,7 @@
 #include "iceberg/index_internal.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "base/folder.h"
 
@@ -186,33 +182,6 @@ index_drop_run(Index *index, IndexRun *run, Error *err)
 
 /* --- Opening ------------------------------------------------------------------------------- */
 
-static bool
-lock_folder(Index *index, Error *err)
-{
-    AUTO_ARENA Arena *arena = arena_new();
-    char *path = arena_printf(arena, "%s/lock", index->folder);
-
-    index->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (index->lock_fd < 0)
-        return FAIL(err, ERR_INPUT, "open %s: %m", path);
-    if (flock(index->lock_fd, LOCK_EX | LOCK_NB) == 0)
-        return true;
-    if (errno != EWOULDBLOCK)
-        return FAIL(err, ERR_INPUT, "lock %s: %m", path);
-    return FAIL(err, ERR_INPUT,
-                "the key index %s is in use by another process\n"
-                "hint: stop it, or give this one another state folder",
-                index->folder);
-}
-
-static bool
-open_folder(Index *index, Error *err)
-{
-    TRY(folder_make(index->folder, 0700, err));
-    TRY(lock_folder(index, err));
-    return index_load(index, err);
-}
-
 bool
 index_open(const char *folder, const char *table_uuid, Index **out_index, Error *err)
 {
@@ -221,10 +190,9 @@ index_open(const char *folder, const char *table_uuid, Index **out_index, Error 
     index->folder = xstrdup(folder);
     index->table_uuid = xstrdup(table_uuid);
     index->table = hash128(table_uuid, strlen(table_uuid), 0).high;
-    index->lock_fd = -1;
     index->journal.fd = -1;
     index->journal.table = index->table;
-    if (!open_folder(index, err)) {
+    if (!folder_make(folder, 0700, err) || !index_load(index, err)) {
         index_close(index);
         return false;
     }
@@ -250,8 +218,6 @@ index_close(Index *index)
     buf_done(&index->files);
     buf_done(&index->runs);
     buf_done(&index->obsolete);
-    if (index->lock_fd >= 0)
-        close(index->lock_fd); /* and with it the lock */
     free(index->folder);
     free(index->table_uuid);
     free(index);

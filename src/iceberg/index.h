@@ -14,8 +14,11 @@
  * later makes the call fail with ERR_CONFLICT, and the files concerned are missing from then on:
  * add them again and repeat the call.
  *
- * One thread at a time; merges run on a background thread of the index itself. A folder belongs to
- * one Index at a time, also across processes: ERR_INPUT otherwise. */
+ * An index keeps a descriptor for its journal and one for each run, and a pipeline has an index for
+ * each table: so there is no lock of its own. A folder belongs to one Index at a time, also across
+ * processes, which <state>/lock sees to.
+ *
+ * One thread at a time; merges run on a background thread of the index itself. */
 #ifndef ICEBERG_INDEX_H
 #define ICEBERG_INDEX_H
 

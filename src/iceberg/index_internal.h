@@ -48,7 +48,6 @@ struct Index {
     char *folder;
     char *table_uuid;
     uint64_t table; /* hash of it */
-    int lock_fd;
     uint32_t next_file;
     uint64_t next_number; /* of runs, journals, temporary files */
     Buf files;            /* IndexFile *, ordinals ascending */

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "store/fs_file.h"
 
 enum {
     HEADER_SIZE = 32,
@@ -131,7 +132,7 @@ journal_create(Journal *journal, const char *path, uint64_t number, Error *err)
     char header[HEADER_SIZE];
 
     if (fd < 0)
-        return FAIL(err, ERR_TRANSIENT, "create %s: %m", path);
+        return fs_fail(err, "create", path);
     if (journal->fd >= 0)
         close(journal->fd);
     journal->fd = fd;
@@ -169,7 +170,7 @@ journal_open(Journal *journal, const char *path, uint64_t number, Buf *out_text,
     assert(journal->fd < 0);
     journal->fd = open(path, O_RDWR | O_CLOEXEC);
     if (journal->fd < 0)
-        return FAIL(err, ERR_TRANSIENT, "open %s: %m", path);
+        return fs_fail(err, "open", path);
     journal->number = number;
     journal->size = HEADER_SIZE;
     make_header(journal, header);

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "store/fs_file.h"
 
 enum {
     PAGE_SIZE = 1024,
@@ -184,7 +185,7 @@ run_open(const char *path, uint64_t table, uint64_t seed, Run **out_run, Error *
     Run run = {.fd = open(path, O_RDONLY | O_CLOEXEC)};
 
     if (run.fd < 0)
-        return FAIL(err, ERR_TRANSIENT, "open %s: %m", path);
+        return fs_fail(err, "open", path);
     if (!read_header(&run, table, seed, err)) {
         close(run.fd);
         return WRAP(err, "%s", path);
@@ -393,7 +394,7 @@ run_create(const RunOptions *options, RunWriter **out_writer, Error *err)
     int fd = open(options->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
     if (fd < 0)
-        return FAIL(err, ERR_TRANSIENT, "create %s: %m", options->path);
+        return fs_fail(err, "create", options->path);
 
     RunWriter *writer = xcalloc(1, sizeof *writer);
 

@@ -23,6 +23,7 @@
 #include "avro/json_node.h"
 #include "base/fault.h"
 #include "base/json_writer.h"
+#include "store/fs_file.h"
 
 enum { STATE_VERSION = 1, STATE_BYTES_MAX = 1 << 30 };
 
@@ -122,7 +123,7 @@ write_file(const char *path, Str text, Error *err)
     FILE *file = fopen(path, "we");
 
     if (file == NULL)
-        return FAIL(err, ERR_TRANSIENT, "create %s: %m", path);
+        return fs_fail(err, "create", path);
 
     bool written = fwrite(text.ptr, 1, text.len, file) == text.len;
 
@@ -377,7 +378,7 @@ sweep(const Index *index, Error *err)
     DIR *folder = opendir(index->folder);
 
     if (folder == NULL)
-        return FAIL(err, ERR_TRANSIENT, "list %s: %m", index->folder);
+        return fs_fail(err, "list", index->folder);
     for (;;) {
         const struct dirent *entry = readdir(folder); /* NOLINT(concurrency-mt-unsafe) */
 

@@ -207,7 +207,7 @@ record_whole(Pipeline *pl, CopyTable *copy, Error *err)
         return true;
     while (!record_table(pl, copy, &any, err)) {
         copy->recorded = 0;
-        if (!retry_again(&retry, "the progress of a copy cannot be recorded", err))
+        if (!status_retry(pl, &retry, "the progress of a copy cannot be recorded", err))
             return false;
     }
     return !any || pipeline_write_state(pl, err);
@@ -267,7 +267,7 @@ ask_for_columns(Pipeline *pl, const PipeTable *table, bool *out_same, Error *err
     while (!columns_stood_still(pl, table, out_same, err)) {
         pg_close(pl->conn);
         pl->conn = NULL;
-        if (!retry_again(&retry, "cannot look at a table that was copied", err))
+        if (!status_retry(pl, &retry, "cannot look at a table that was copied", err))
             return false;
     }
     return true;

@@ -207,8 +207,12 @@ bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
 /* Tables that were parked because the lake did not take what was written to them are tried again:
  * whether it is time for one, and between two sessions, the attempt. TABLE_STREAMING: it takes part
  * in the next one. */
-bool writer_wants_back(const Pipeline *pl);
+bool writer_wants_back(Pipeline *pl);
+bool writer_is_due(const PipeTable *table);
 TableState writer_take_back(Pipeline *pl, PipeTable *table);
+/* The table cannot be opened, though the lake takes what the others have: it is parked like them.
+ * False: it is not so, the error stands. */
+bool writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error *cause);
 /* Queries may see everything up to here, unless a table is ahead: after a crash amid an epoch the
  * next process cuts its epochs elsewhere, and there is no snapshot of that table which goes with
  * theirs. They see the moment from before the crash until the stream has come to where it is. */
@@ -232,7 +236,8 @@ bool ack_idle(Pipeline *pl, bool now, Error *err) WARN_UNUSED;
 
 /* status.c */
 void status_write(Pipeline *pl, bool now);
-/* retry_again() on the main thread: meanwhile status has the error, and is kept fresh. */
+/* retry_again() on the main thread: meanwhile status has the error, and is kept fresh, and the
+ * query server is watched. */
 bool status_retry(Pipeline *pl, Retry *retry, const char *what, Error *err);
 
 /* child.c */

@@ -80,6 +80,8 @@ copy_missing_tables(Pipeline *pl, Error *err)
             if (done)
                 copier_free(pl);
             done = false; /* the next copy begins */
+            child_watch(pl);
+            TRY(shapes_take_requests(pl, err));
             continue;
         }
         copier_free(pl);

@@ -306,7 +306,8 @@ note_streamed(Pipeline *pl)
         known->copy_again = table->copy_again;
         if (table->begin_anew)
             known->copy = (StateCopy){0};
-        if (table->gap || table->dropped)
+        /* one that could not be opened holds the slot, and may have been away before */
+        if (table->gap || table->dropped || table->sink_table == NULL)
             continue;
         known->streamed = pl->state.acknowledged;
         if (!pipe_table_needs_copy(table) && table->sink_table->position > known->committed)

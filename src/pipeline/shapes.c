@@ -232,7 +232,7 @@ shapes_refresh(Pipeline *pl, Error *err)
         if (err->kind == ERR_INPUT)
             pipe_table_park(table, err->msg);
         else
-            done = false;
+            done = writer_park_alone(pl, table, "cannot begin its copy", err);
     }
     /* known before anything is acknowledged beyond what the lake has of them */
     return done && pipeline_write_state(pl, err);
@@ -241,17 +241,26 @@ shapes_refresh(Pipeline *pl, Error *err)
 /* --- asked for ------------------------------------------------------------------------------- */
 
 static bool
+is_on_its_way(const PipeTable *table)
+{
+    TableState state = atomic_load(&table->state);
+
+    /* one that is copied may only wait for others to be */
+    return state == TABLE_WAITING || (state == TABLE_COPYING && (pipe_table_needs_copy(table) ||
+                                                                 pipe_table_is_hidden(table)));
+}
+
+static bool
 copy_again(Pipeline *pl, const char *name, Error *err)
 {
     for (size_t i = 0; i < pl->table_count; i++) {
         PipeTable *table = pl->tables[i];
-        TableState state = atomic_load(&table->state);
         StateTable *known = tables_state(pl, table);
 
         if (strcmp(table->schema->qualified, name) != 0)
             continue;
-        if (state == TABLE_COPYING || state == TABLE_WAITING)
-            return true; /* on its way */
+        if (is_on_its_way(table))
+            return true;
         if (known != NULL)
             known->mended = false;
         return writer_copy_again(pl, table, "asked for by walberg resync", err);
@@ -273,6 +282,20 @@ read_request(Pipeline *pl, FILE *file, Error *err)
     return true;
 }
 
+/* Another user put it there. Nothing else has to stop for that, now or at a later start. */
+static void
+refuse_request(const Pipeline *pl, Arena *arena, const char *taken)
+{
+    const char *reason = strerrordesc_np(errno);
+    const char *refused = arena_printf(arena, "%s/resync.refused", pl->config->state);
+
+    if (rename(taken, refused) != 0)
+        unlink(taken);
+    log_error("a request to copy tables again cannot be read", LOG_STR("file", refused),
+              LOG_STR("error", reason),
+              LOG_STR("hint", "run walberg resync as the user of walberg run, or as root"));
+}
+
 /* <state>/resync has one table a line and may be appended to; taken by a rename, so that a line is
  * taken once, and removed when the state object has it, so that a crash forgets none. */
 bool
@@ -287,8 +310,10 @@ shapes_take_requests(Pipeline *pl, Error *err)
 
     FILE *file = fopen(taken, "re");
 
-    if (file == NULL)
-        return FAIL(err, ERR_INPUT, "cannot read %s: %s", taken, strerrordesc_np(errno));
+    if (file == NULL) {
+        refuse_request(pl, arena, taken);
+        return true;
+    }
 
     (void) !flock(fileno(file), LOCK_EX); /* who asks writes under it */
 

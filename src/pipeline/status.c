@@ -214,6 +214,7 @@ status_write(Pipeline *pl, bool now)
 static void
 beat(void *arg)
 {
+    child_watch(arg);
     status_write(arg, false);
 }
 

@@ -171,13 +171,30 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     return true;
 }
 
-/* Alone; the others go on, and the slot keeps what it will need when its cause is mended. */
+/* The slot keeps what a table that is parked before it is open will need when its cause is mended.
+ */
 static void
-park_new(Pipeline *pl, PipeTable *table, const char *reason)
+hold_slot(const Pipeline *pl, PipeTable *table)
 {
     if (!table->gap && tables_state(pl, table) != NULL)
         table->hold = pl->state.acknowledged;
+}
+
+static void
+park_new(const Pipeline *pl, PipeTable *table, const char *reason)
+{
+    hold_slot(pl, table);
     pipe_table_park(table, reason);
+}
+
+/* It fails though the lake as a whole is there: the others shall not wait for it. */
+static bool
+park_alone(Pipeline *pl, PipeTable *table, const Error *cause)
+{
+    if (!writer_park_alone(pl, table, "cannot open its lake table", cause))
+        return false;
+    hold_slot(pl, table);
+    return true;
 }
 
 static bool
@@ -202,7 +219,7 @@ take_in(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     if (done)
         return true;
     if (err->kind != ERR_INPUT)
-        return false;
+        return park_alone(pl, table, err);
     park_new(pl, table, err->msg);
     return true;
 }
@@ -217,17 +234,20 @@ add_table(Pipeline *pl, const SourceTable *source, Error *err)
     return take_in(pl, table, source, err);
 }
 
-/* What the source said against it is mended. */
+/* What the source said against it is mended, or it is time to open its lake table again. */
 static bool
 is_free_again(const PipeTable *table, const SourceTable *source)
 {
-    return table->barred && source->schema != NULL && source->problem == NULL;
+    bool again = table->barred || (table->sink_table == NULL && writer_is_due(table));
+
+    return again && source->schema != NULL && source->problem == NULL;
 }
 
 static bool
 take_in_again(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
 {
-    log_info("no longer parked", LOG_STR("table", source->qualified));
+    log_info(table->barred ? "no longer parked" : "a parked table is tried again",
+             LOG_STR("table", source->qualified));
     pipe_table_unpark(table);
     table->hold = POSITION_NONE;
     atomic_store(&table->state, TABLE_WAITING);
@@ -431,9 +451,9 @@ tables_waiting(const Pipeline *pl)
     return count;
 }
 
-/* A cheap question first: did the tables that can be published, their columns, our rights or the
- * publication change at all since we looked? Temporary tables come and go all the time, and leave
- * their traces in the same catalogs.
+/* A cheap question first: did the tables that can be published, their columns, keys, our rights or
+ * the publication change at all since we looked? Temporary tables come and go all the time, and
+ * leave their traces in the same catalogs.
  */
 static bool
 something_changed(Pipeline *pl, bool *out_changed, Error *err)
@@ -451,6 +471,9 @@ something_changed(Pipeline *pl, bool *out_changed, Error *err)
         "   ON a.attrelid = t.oid AND a.attnum > 0 WHERE t.relkind IN ('r', 'p', 'c')"
         "   AND t.relpersistence = 'p' AND t.oid >= 16384),"
         " (SELECT sum(e.xmin::text::int8) FROM pg_enum e),"
+        " (SELECT sum(i.xmin::text::int8) FROM pg_class t JOIN pg_index i"
+        "   ON i.indrelid = t.oid AND (i.indisprimary OR i.indisreplident)"
+        "   WHERE t.relpersistence = 'p' AND t.oid >= 16384),"
         " (SELECT concat_ws(' ', b.oid, b.xmin,"
         "   (SELECT concat(count(*), '/', sum(r.oid::int8))"
         "     FROM pg_publication_rel r WHERE r.prpubid = b.oid), %s)"

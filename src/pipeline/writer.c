@@ -48,8 +48,19 @@ park_for_now(Pipeline *pl, PipeTable *table, const char *what, const Error *caus
                                         what, (int) strcspn(cause->msg, "\n"), cause->msg));
     table->away_since_ms = clock_ms();
     table->away_times++;
-    if (!sink_abandon(pl->sink, table->sink_table, &ignored))
+    if (table->sink_table != NULL && !sink_abandon(pl->sink, table->sink_table, &ignored))
         log_debug("cannot reload a table", LOG_STR("error", ignored.msg)); /* before it is back */
+}
+
+bool
+writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error *cause)
+{
+    Error err;
+
+    if (cause->kind != ERR_TRANSIENT || pl->options->once || !pipeline_try_state(pl, &err))
+        return false;
+    park_for_now(pl, table, what, cause);
+    return true;
 }
 
 /* False: the error stands, or the table was parked for now. */
@@ -67,23 +78,28 @@ away_ms(const PipeTable *table)
 {
     int doublings = table->away_times - 1;
 
-    return (int64_t) AWAY_MIN_MS << (doublings > AWAY_DOUBLINGS_MAX ? AWAY_DOUBLINGS_MAX
-                                                                    : doublings);
+    return LIMIT("away.min_ms", AWAY_MIN_MS)
+           << (doublings > AWAY_DOUBLINGS_MAX ? AWAY_DOUBLINGS_MAX : doublings);
 }
 
-static bool
-is_due(const PipeTable *table)
+bool
+writer_is_due(const PipeTable *table)
 {
     return table->away_since_ms != 0 && clock_ms() - table->away_since_ms >= away_ms(table);
 }
 
 bool
-writer_wants_back(const Pipeline *pl)
+writer_wants_back(Pipeline *pl)
 {
-    for (size_t i = 0; i < pl->table_count; i++)
-        if (is_due(pl->tables[i]))
-            return true;
-    return false;
+    bool any = false;
+
+    for (size_t i = 0; i < pl->table_count; i++) {
+        if (!writer_is_due(pl->tables[i]))
+            continue;
+        any = true;
+        pl->new_tables |= pl->tables[i]->sink_table == NULL; /* it is taken in like a new one */
+    }
+    return any;
 }
 
 TableState
@@ -91,9 +107,10 @@ writer_take_back(Pipeline *pl, PipeTable *table)
 {
     Error err;
 
-    if (!is_due(table))
+    if (!writer_is_due(table))
         return TABLE_PARKED;
-    if (!sink_abandon(pl->sink, table->sink_table, &err)) {
+    /* one that is still not open was just tried, and its source was away */
+    if (table->sink_table == NULL || !sink_abandon(pl->sink, table->sink_table, &err)) {
         table->away_since_ms = clock_ms();
         table->away_times++;
         return TABLE_PARKED;
@@ -329,7 +346,7 @@ writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err)
                      LOG_STR("error", err->msg));
             return true;
         }
-        if (!retry_again(&retry, "cannot record rejected values", err))
+        if (!status_retry(pl, &retry, "cannot record rejected values", err))
             return false;
     }
     return true;

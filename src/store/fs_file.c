@@ -31,6 +31,11 @@ fs_fail(Error *err, const char *step, const char *path)
     case EDQUOT:
         return FAIL(err, ERR_TRANSIENT, "%s %s: %s\nhint: make room on this file system", step,
                     path, why);
+    case EMFILE:
+        return FAIL(err, ERR_TRANSIENT,
+                    "%s %s: %s\nhint: allow walberg more open files: ulimit -Hn, or LimitNOFILE= "
+                    "of its service",
+                    step, path, why);
     case EACCES:
     case EPERM:
         return FAIL(err, ERR_INPUT,

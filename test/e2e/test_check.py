@@ -1,6 +1,7 @@
 """walberg check: what it says about servers, roles, slots, publications, tables and warehouses that
 are right, odd or wrong; and that it leaves nothing behind."""
 import json
+import subprocess
 
 from lib.postgres import Postgres
 
@@ -205,3 +206,18 @@ def test_without_source_or_warehouse(walberg):
 
 def test_a_folder_that_cannot_be_made(database, walberg):
     assert only(check(walberg, warehouse="/proc/walberg"), "warehouse")[0] == "FAIL"
+
+
+def test_many_tables_and_few_open_files(database, walberg):
+    database.execute(*[f"create table t{n} (id int primary key)" for n in range(40)])
+    command = walberg.command("check", "--json", *walberg.positional())
+
+    def under(limit):
+        done = subprocess.run(["prlimit", f"--nofile={limit}:{limit}", *command], check=True,
+                              capture_output=True, text=True)
+        return about(json.loads(done.stdout), "open files")
+
+    assert under(220) == []
+    [(result, message, hint)] = under(219)
+    assert result == "warn" and message == "40 tables may need 220, and the limit is 219"
+    assert "LimitNOFILE" in hint

@@ -1,15 +1,20 @@
 """The initial copy, disturbed: connections cut, tables changed, a store away."""
+import contextlib
 import os
 import re
+import resource
 import signal
+import subprocess
 import time
 
 import psycopg
 import pytest
+from test_thread import query_child
 
 from lib.env import wait_for
 from lib.lake import Lake
 from lib.oracle import compare, is_equal
+from lib.postgres import Database, Postgres
 from lib.storage import SeaweedFS, Storage
 from lib.walberg import Walberg
 
@@ -119,6 +124,96 @@ def test_lost_worker_connection_repeats_its_task_only(database, walberg, lake):
     walberg.wait_caught_up()
     compare(database, lake, ["t"])
     assert snapshots_opened(walberg) == 1
+
+
+@contextlib.contextmanager
+def held_copy(database):
+    """The workers' servers stand still."""
+    pids = [pid for pid, in copying(database)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_the_query_server_is_watched_while_tables_are_copied(database, walberg, lake):
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    with held_copy(database):
+        os.kill(query_child(walberg), signal.SIGKILL)
+        assert walberg.query("select 1", 20) == [(1,)]
+    walberg.wait_streaming()
+    compare(database, lake, ["t"])
+
+
+def test_the_query_server_is_watched_while_the_source_is_away(tmp_path):
+    server = Postgres()
+    database = Database(server, "away")
+    walberg = Walberg(database, Storage(tmp_path / "lake"), tmp_path)
+    try:
+        database.execute("create table t (id int primary key)", "insert into t values (1)")
+        walberg.start()
+        walberg.wait_streaming()
+        server.stop("immediate")
+        walberg.wait_for_log("the stream was interrupted")
+        os.kill(query_child(walberg), signal.SIGKILL)
+        assert walberg.query("select id from t", 20) == [(1,)]
+    finally:
+        walberg.kill()
+        server.remove()
+
+
+def resync(walberg, table, said):
+    """The command at work; its words go to a file."""
+    with open(said, "w", encoding="utf-8") as out:
+        return subprocess.Popen(walberg.command("resync", *walberg.positional(), table), stderr=out)
+
+
+def test_resync_is_heard_while_others_are_copied(database, walberg, lake):
+    said = walberg.folder / "said"
+    database.execute("create table small (id int primary key)", "insert into small values (1)")
+    walberg.once()
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    with held_copy(database):
+        asked = resync(walberg, "small", said)
+        walberg.wait_for_log("to be copied again table=public.small", 20)
+    assert asked.wait(60) == 0, said.read_text()
+    compare(database, lake, ["t", "small"])
+
+
+def test_resync_counts_for_a_table_whose_own_copy_is_complete(database, walberg, lake):
+    """It does not stream yet, as others are still copied."""
+    said = walberg.folder / "said"
+    database.execute("create table a (id int primary key)", "insert into a values (1)")
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    walberg.wait_for_log("copied table=public.a")
+    with held_copy(database):
+        asked = resync(walberg, "a", said)
+        walberg.wait_for_log("to be copied again table=public.a", 20)
+    assert asked.wait(60) == 0, said.read_text()
+    assert walberg.log().count("copied table=public.a ") == 2
+    database.execute("insert into a values (2)", "delete from a where id = 1")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "a"])
+
+
+def test_resync_says_that_it_waits(database, walberg):
+    database.execute("create table t (id int primary key)")
+    walberg.start()
+    walberg.wait_streaming()
+    walberg.process.send_signal(signal.SIGSTOP)
+    said = walberg.folder / "said"
+    try:
+        asked = resync(walberg, "t", said)
+        wait_for("words", lambda: said.read_text() == "waiting for walberg run to take it\n", 30)
+    finally:
+        walberg.process.send_signal(signal.SIGCONT)
+    assert asked.wait(60) == 0, said.read_text()
 
 
 def test_lost_idle_connection_costs_nothing(database, walberg, lake):
@@ -247,3 +342,22 @@ def test_values_of_many_megabytes(database, walberg, lake):
     database.execute("update t set n = n + 1 where id <> 3")
     walberg.once(memory="64MB")
     compare(database, lake, ["t"])
+
+
+def test_tables_may_be_more_than_the_soft_limit_of_open_files(database, walberg, lake):
+    """walberg raises it to the hard one; tables do not have lock files of their own."""
+    tables = [f"t{n}" for n in range(60)]
+    for table in tables:
+        database.execute(f"create table {table} (id int primary key)",
+                         f"insert into {table} values (1)")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        walberg.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    walberg.wait_streaming(120)
+    opened = [os.readlink(f"/proc/{walberg.process.pid}/fd/{fd}")
+              for fd in os.listdir(f"/proc/{walberg.process.pid}/fd")]
+    assert sum("/state/index/" in path for path in opened) <= len(tables), opened
+    compare(database, lake, tables[:2])

@@ -191,6 +191,75 @@ def test_a_table_whose_folder_is_full_holds_up_nobody_for_long(database, walberg
         walberg.stop()
 
 
+def unreadable(walberg, lake, name):
+    """A data file of the table becomes a folder: reading it fails as on a bad disk. Returns what
+    mends it."""
+    file = next(pathlib.Path(walberg.storage.uri.removeprefix("file://"), lake.table(name).folder)
+                .glob("data/*.parquet"))
+    aside = file.rename(file.with_suffix(".aside"))
+    file.mkdir()
+
+    def mend():
+        file.rmdir()
+        aside.rename(file)
+    return mend
+
+
+def test_a_table_that_cannot_be_read_at_the_start_waits_alone(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    mend = unreadable(walberg, lake, "t")
+    shutil.rmtree(walberg.folder / "state" / "index")
+    walberg.extra_environment = {"WALBERG_LIMITS": "away.min_ms=2000"}
+    walberg.start()
+    wait_for("parked", lambda: states(walberg).get("public.t") == "parked")
+    assert "cannot open its lake table" in why(walberg) and "tried again" in why(walberg)
+    database.execute("insert into t values (101, 1)", "update t set v = 0 where id = 5",
+                     "insert into other values (1)")
+    wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+    walberg.wait_for_log("a parked table is tried again")
+    assert states(walberg)["public.other"] == "streaming"
+    mend()
+    wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other"])
+    assert walberg.stop() == 0
+
+
+def test_a_table_that_cannot_be_read_at_the_start_is_mended_by_resync(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    unreadable(walberg, lake, "t")
+    shutil.rmtree(walberg.folder / "state" / "index")
+    walberg.start()
+    wait_for("parked", lambda: states(walberg).get("public.t") == "parked")
+    database.execute("insert into t values (101, 1)")
+    done = walberg.call("resync", *walberg.positional(), "t")
+    assert done.returncode == 0, done.stderr
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other"])
+    assert walberg.stop() == 0
+
+
+def test_a_copy_that_cannot_begin_holds_up_nobody(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    unreadable(walberg, lake, "t")
+    shutil.rmtree(walberg.folder / "state" / "index")
+    # the first two are those of the start
+    walberg.extra_environment = {"WALBERG_LIMITS": "away.min_ms=8000",
+                                 "WALBERG_FAULT": "fail:3:sink.attach"}
+    walberg.start()
+    wait_for("parked", lambda: states(walberg).get("public.t") == "parked")
+    walberg.call("resync", *walberg.positional(), "t")
+    walberg.wait_for_log("cannot begin its copy")
+    assert "interrupted" not in walberg.log()
+    wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other"])
+    assert walberg.stop() == 0
+
+
 def test_a_table_left_out_for_a_while_is_parked(database, walberg):
     database.execute(*TABLES)
     walberg.once()
@@ -201,6 +270,20 @@ def test_a_table_left_out_for_a_while_is_parked(database, walberg):
         assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
         assert states(walberg) == {"public.t": "parked", "public.other": "streaming"}
         assert "was away while the slot moved" in why(walberg)
+
+
+def test_a_gap_is_not_forgotten_while_the_lake_table_cannot_be_opened(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    database.execute("insert into t values (101, 1)")
+    walberg.once(source__tables='["public.*", "!public.t"]')
+    set_property(walberg, lake, "cdc.pipeline", "stranger")
+    for _ in range(2):
+        assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+        assert "belongs to pipeline stranger" in why(walberg)
+    set_property(walberg, lake, "cdc.pipeline", database.name)
+    assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+    assert "was away while the slot moved" in why(walberg)
 
 
 @contextlib.contextmanager
@@ -276,6 +359,8 @@ def test_a_table_that_our_publication_cannot_have_is_parked(database, walberg, l
     wait_for("odd parked", lambda: states(walberg).get("public.odd") == "parked")
     assert "key column g does not arrive" in why(walberg, "public.odd")
     assert walberg.call("status", *walberg.positional()).returncode == 1
+    walberg.wait_streaming()
+    time.sleep(2)   # the first look at the catalogs is over
     database.execute("alter table odd drop constraint odd_pkey", "alter table odd add primary key"
                      " (id)")
     wait_for("odd there", lambda: states(walberg).get("public.odd") == "streaming")

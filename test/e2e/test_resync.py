@@ -1,4 +1,6 @@
 """walberg resync: a table is copied again, and nobody else notices."""
+import os
+import subprocess
 import threading
 
 import pytest
@@ -167,3 +169,44 @@ def test_queries_go_on_while_a_table_is_copied_in_the_middle_of_a_backlog(databa
     assert seen == sorted(seen) and all(rows == last + 1 for rows, last in seen), seen
     assert len(set(seen)) > 5, seen
     wait_for("the copy", lambda: is_equal(database, lake, ["t", "s"]), 30)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_who_may_ask(database, walberg):
+    """Root, as the user that runs it; nobody else."""
+    database.execute(*TABLES)
+    walberg.once()
+    folder = walberg.folder / "state"
+    daemon, nobody = 1, 65534
+    os.chown(folder, nobody, nobody)
+    os.chown(folder / "status.json", nobody, nobody)
+    for above in walberg.folder.parents[:2]:
+        above.chmod(0o755)
+    walberg.folder.chmod(0o755)
+    # a capability reads what only root may, such as the program in root's home
+    user = ["setpriv", f"--reuid={daemon}", "--clear-groups", "--inh-caps=+dac_override",
+            "--ambient-caps=+dac_override"]
+    done = subprocess.run([*user, *walberg.command("resync", *walberg.positional(), "t")],
+                          check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"run by another user, with uid {nobody}\nhint: " in done.stderr
+    assert not (folder / "resync").exists()
+    assert resync(walberg, "t").returncode == 0
+    assert (folder / "resync").stat().st_uid == nobody
+
+
+def test_a_request_that_cannot_be_read_stops_nothing(database, walberg, lake):
+    """As one of another user is, or, for any user, a link to itself."""
+    database.execute(*TABLES)
+    start(walberg)
+    (walberg.folder / "state" / "resync").symlink_to("resync.taken")
+    walberg.wait_for_log("request to copy tables again cannot be read")
+    database.execute("insert into t values (501, 'x')")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])
+    done = resync(walberg, "t")
+    assert done.returncode == 0, done.stderr
+    (walberg.folder / "state" / "resync.taken").symlink_to("resync.taken")
+    assert walberg.stop() == 0
+    start(walberg)
+    assert walberg.stop() == 0
