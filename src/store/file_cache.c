@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,10 +14,7 @@
 #include "base/log.h"
 #include "store/fs_file.h"
 
-enum {
-    SUFFIX_MAX = 32, /* of stamps and of files that are being written */
-    STAMP_MAX = 256,
-};
+enum { SUFFIX_MAX = 32 }; /* of stamps and of files that are being written */
 
 static bool
 key_of(const FileCache *cache, Arena *arena, Str uri, const char **out_key, Error *err)
@@ -71,7 +67,9 @@ file_cache_place(const FileCache *cache, Arena *arena, const char *key)
 
 /* --- stamps ---------------------------------------------------------------------------------- */
 
+/* The content of a stamp file, of this machine only. */
 typedef struct Stamp {
+    uint64_t magic;
     int64_t bytes;
     uint64_t inode;
     int64_t ctime_s;
@@ -79,28 +77,18 @@ typedef struct Stamp {
     Hash128 hash;
 } Stamp;
 
-#define STAMP_FORMAT                                                                               \
-    "walberg 1 %" PRId64 " %" PRIu64 " %" PRId64 ".%" PRId64 " %016" PRIx64 "%016" PRIx64 "\n"
+static const uint64_t STAMP_MAGIC = 0x31706d6174736277; /* "wbstamp1" */
 
 static bool
 stamp_read(const char *path, Arena *arena, Stamp *out)
 {
     const char *stamp_path = arena_printf(arena, "%s.stamp", path);
-    char text[STAMP_MAX];
     int fd = open(stamp_path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    bool whole = fd >= 0 && read(fd, out, sizeof *out) == (ssize_t) sizeof *out;
 
     if (fd >= 0)
         close(fd);
-    if (size <= 0)
-        return false;
-    text[size] = '\0';
-
-    int fields = sscanf(
-        text, "walberg 1 %" SCNd64 " %" SCNu64 " %" SCNd64 ".%" SCNd64 " %16" SCNx64 "%16" SCNx64,
-        &out->bytes, &out->inode, &out->ctime_s, &out->ctime_ns, &out->hash.high, &out->hash.low);
-
-    return fields == 6 && text[size - 1] == '\n';
+    return whole && out->magic == STAMP_MAGIC;
 }
 
 /* A stamp that cannot be written, or that a power cut takes, costs a download. */
@@ -113,15 +101,14 @@ stamp_write(const char *path, Arena *arena, const Stamp *stamp)
 
     const char *part = arena_printf(arena, "%s.%016" PRIx64 ".part", path, random);
     const char *stamp_path = arena_printf(arena, "%s.stamp", path);
-    FILE *file = fopen(part, "we");
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-    if (file == NULL)
+    if (fd < 0)
         return;
 
-    bool done = fprintf(file, STAMP_FORMAT, stamp->bytes, stamp->inode, stamp->ctime_s,
-                        stamp->ctime_ns, stamp->hash.high, stamp->hash.low) > 0;
+    bool done = write(fd, stamp, sizeof *stamp) == (ssize_t) sizeof *stamp;
 
-    if (fclose(file) != 0 || !done || rename(part, stamp_path) != 0)
+    if (close(fd) != 0 || !done || rename(part, stamp_path) != 0)
         (void) !unlink(part);
 }
 
@@ -134,6 +121,7 @@ stamp_of(int fd, Stamp *out)
     if (fd < 0 || fstat(fd, &status) != 0)
         return false;
     *out = (Stamp){
+        .magic = STAMP_MAGIC,
         .bytes = (int64_t) status.st_size,
         .inode = (uint64_t) status.st_ino,
         .ctime_s = (int64_t) status.st_ctim.tv_sec,
