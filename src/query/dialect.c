@@ -254,7 +254,10 @@ try_column_alias(Rewriter *writer)
     AUTO_BUF Buf text = {0};
     Str name = peek(writer, 0)->text;
 
-    buf_printf(&text, "%.*s(%.*s)", STR_ARG(name), STR_ARG(name));
+    buf_str(&text, name);
+    buf_byte(&text, '(');
+    buf_str(&text, name);
+    buf_byte(&text, ')');
     replace(writer, 1, buf_view(&text));
     return true;
 }
