@@ -68,6 +68,7 @@ static bool
 copy_missing_tables(Pipeline *pl, Error *err)
 {
     Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
+    bool any = tables_waiting(pl) > 0;
     bool done = false;
 
     pl->phase = "copying";
@@ -89,7 +90,10 @@ copy_missing_tables(Pipeline *pl, Error *err)
             return stopping(pl);
     }
     copier_free(pl);
-    return stopping(pl) || show_copied_tables(pl, err);
+    if (stopping(pl))
+        return true;
+    TRY(show_copied_tables(pl, err));
+    return !any || pipeline_write_state(pl, err); /* how far each is, for the next start */
 }
 
 /* --- the stream ------------------------------------------------------------------------------ */
