@@ -417,35 +417,27 @@ zeros_keep_their_sign(void **state)
     ParquetFile file;
     Field fields[] = {
         FIELD_ID("f", 1, PLAIN(TYPE_FLOAT32)),
-        FIELD_ID("d", 2, PLAIN(TYPE_FLOAT64)),
-        FIELD_ID("l", 3, NESTED(TYPE_LIST, 1, FIELD_ID("element", 4, PLAIN(TYPE_FLOAT64)))),
+        FIELD_ID("l", 2, NESTED(TYPE_LIST, 1, FIELD_ID("element", 3, PLAIN(TYPE_FLOAT64)))),
     };
 
     (void) state;
-    seed = 3;
-    table_init(&table, fields, 3);
+    table_init(&table, fields, 2);
     table_fill(&table, ROWS, 0);
 
-    Column *elements = &table.columns[2].children[0];
+    Column *elements = &table.columns[1].children[0];
 
-    for (size_t row = 0; row < ROWS; row++) {
+    for (size_t row = 0; row < ROWS; row++)
         BUF_AT(&table.columns[0].values, float, row) = row % 3 == 0 ? -0.0F : 0.0F;
-        BUF_AT(&table.columns[1].values, double, row) = row % 3 == 1 ? -0.0 : 0.0;
-    }
     for (size_t i = 0; i < elements->rows; i++)
         BUF_AT(&elements->values, double, i) = i % 2 == 0 ? 0.0 : -0.0;
     OK(write_table("zeros", &table, &(Pieces){.step = 1000}, (ParquetWrite){0}, &file, &err));
-    OK(scan_table("zeros", fields, 3, &gather, &err));
-
-    const Column *now = gather.table.columns;
-
-    for (size_t row = 0; row < ROWS; row++) {
-        assert_int_equal(signbit(BUF_AT(&now[0].values, float, row)) != 0, row % 3 == 0);
-        assert_int_equal(signbit(BUF_AT(&now[1].values, double, row)) != 0, row % 3 == 1);
-    }
-    assert_int_equal(now[2].children[0].rows, elements->rows);
+    OK(scan_table("zeros", fields, 2, &gather, &err));
+    for (size_t row = 0; row < ROWS; row++)
+        assert_int_equal(!signbit(BUF_AT(&gather.table.columns[0].values, float, row)),
+                         row % 3 > 0);
     for (size_t i = 0; i < elements->rows; i++)
-        assert_int_equal(signbit(BUF_AT(&now[2].children[0].values, double, i)) != 0, i % 2 != 0);
+        assert_int_equal(!signbit(BUF_AT(&gather.table.columns[1].children[0].values, double, i)),
+                         i % 2 == 0);
     table_done(&table);
     table_done(&gather.table);
 }
