@@ -1,6 +1,7 @@
 /* Folding against a naive model: whatever sequence of changes goes into a batch, the lake after
  * "truncate, delete `deletes`, add the live rows with their patches" must be the table after the
  * same changes were applied one by one to a plain list of rows. */
+#include "random.h"
 #include "small_table.h"
 
 #include <stdlib.h>
@@ -19,21 +20,6 @@ typedef struct Rows {
     size_t count;
     Row rows[512];
 } Rows;
-
-typedef struct Random {
-    uint64_t state;
-} Random;
-
-/* splitmix64 */
-static uint32_t
-draw(Random *random, uint32_t below)
-{
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t) ((z ^ (z >> 31)) % below);
-}
 
 static Row *
 find_row(Rows *rows, int id)

@@ -1,6 +1,7 @@
 /* Thousands of made-up histories of a table: whatever the clock, the retention, tags of others and
  * the number of commits, the metadata is one that the Iceberg spec allows, and what should be kept
  * is there. The model remembers every snapshot that there ever was. */
+#include "random.h"
 #include "testing.h"
 
 #include "iceberg/metadata.h"
@@ -13,21 +14,6 @@ enum {
     HOUR_MS = 3600 * 1000,
     FIRST_MS = 1000000000,
 };
-
-typedef struct Random {
-    uint64_t state;
-} Random;
-
-/* splitmix64 */
-static uint32_t
-draw(Random *random, uint32_t below)
-{
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t) ((z ^ (z >> 31)) % below);
-}
 
 typedef struct Model {
     Random random;

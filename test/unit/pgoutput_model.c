@@ -1,6 +1,7 @@
 /* Made-up messages of pgoutput, put into bytes by the letter of the Postgres documentation
  * ("Logical Replication Message Formats") and read back: each part is what it was, and no shorter
  * or longer text is taken for a message. Real servers' bytes are in test/unit/pgoutput.c. */
+#include "random.h"
 #include "testing.h"
 
 #include <stdlib.h>
@@ -9,21 +10,6 @@
 #include "decode/pgoutput.h"
 
 enum { MESSAGES = 200000, COLUMNS_MAX = 12, TEXT_MAX = 40 };
-
-typedef struct Random {
-    uint64_t state;
-} Random;
-
-/* splitmix64 */
-static uint32_t
-draw(Random *random, uint32_t below)
-{
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t) ((z ^ (z >> 31)) % below);
-}
 
 /* Any bytes but NUL. */
 static Str
