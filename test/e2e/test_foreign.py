@@ -32,8 +32,8 @@ def between_attempts(walberg, fault, change):
 # --- partitions and columns ----------------------------------------------------------------------
 
 
-def test_a_spec_comes_while_ours_waits_for_its_first_rows(database, walberg, lake):
-    """Its change makes no snapshot, and takes the id that our files carry."""
+def two_partition_fields(database, walberg, lake):
+    """Ours, of a setting that waits for rows, and another writer's, in the lake already."""
     database.execute(*TABLE, "alter table t add column w text default 'w'")
     walberg.once()
     walberg.start(**{"tables.public.t.partition": "['v']"})
@@ -42,6 +42,11 @@ def test_a_spec_comes_while_ours_waits_for_its_first_rows(database, walberg, lak
     with foreign.update_spec() as update:
         update.add_field("w", IdentityTransform(), "w_part")
     publish_version(walberg, lake, foreign)
+
+
+def test_a_spec_comes_while_ours_waits_for_its_first_rows(database, walberg, lake):
+    """Its change makes no snapshot, and takes the id that our files carry."""
+    two_partition_fields(database, walberg, lake)
     database.execute("insert into t values (101, 7, 'x')", "insert into other values (1)")
     parks_while_running(walberg, "another writer changed the partitions")
     walberg.stop()
@@ -55,14 +60,7 @@ def test_a_spec_comes_while_ours_waits_for_its_first_rows(database, walberg, lak
 
 def test_a_spec_comes_while_ours_has_no_rows(database, walberg, lake):
     """No file carries its id: it may as well be another one."""
-    database.execute(*TABLE, "alter table t add column w text default 'w'")
-    walberg.once()
-    walberg.start(**{"tables.public.t.partition": "['v']"})
-    walberg.wait_streaming()
-    foreign = pyiceberg_table(walberg, lake)
-    with foreign.update_spec() as update:
-        update.add_field("w", IdentityTransform(), "w_part")
-    publish_version(walberg, lake, foreign)
+    two_partition_fields(database, walberg, lake)
     database.execute("delete from t where id = 5")
     walberg.wait_caught_up()
     database.execute("insert into t values (101, 7, 'x')")

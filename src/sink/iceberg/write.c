@@ -4,7 +4,6 @@
  * anything is deleted there; nothing in the table changes before the data file is durable, so a
  * failed write can be repeated. */
 #include <assert.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
