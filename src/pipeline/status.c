@@ -75,7 +75,7 @@ put_table(JsonWriter *json, const PipeTable *table)
     int64_t copied = atomic_load(&table->copied_rows);
     int done = atomic_load(&table->tasks_done);
     int total = atomic_load(&table->tasks_total);
-    bool complete = !pipe_table_needs_copy(table);
+    bool complete = sink != NULL && !pipe_table_needs_copy(table);
     char when[32];
 
     jw_object(json);

@@ -571,9 +571,9 @@ def test_nothing_is_changed(database, walberg):
     walberg.once()
     before = {path: walberg.storage.read(f"{walberg.storage.uri}/{path}")
               for path in walberg.storage.list()}
-    slot = walberg.slot()
+    slot = walberg.slot()[:2]
     verify(walberg, code=0)
-    assert slot == walberg.slot()
+    assert slot == walberg.slot()[:2]
     assert before == {path: walberg.storage.read(f"{walberg.storage.uri}/{path}")
                       for path in walberg.storage.list()}
 

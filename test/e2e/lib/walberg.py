@@ -113,9 +113,10 @@ class Walberg:
         return json.loads(done.stdout)
 
     def slot(self):
-        """(slot name, confirmed position) of this database's one slot, or None."""
+        """(name, confirmed position, read by somebody) of this database's one slot, or None."""
         rows = self.database.server.rows(
-            "postgres", "select slot_name, confirmed_flush_lsn::text from pg_replication_slots"
+            "postgres", "select slot_name, confirmed_flush_lsn::text, active"
+            " from pg_replication_slots"
             " where database = %s and slot_type = 'logical' and not temporary",
             [self.database.name])
         return rows[0] if rows else None
@@ -123,13 +124,14 @@ class Walberg:
     def wait_caught_up(self, seconds=120):
         """Until all that is committed in the source now is committed in the lake.
 
-        The witness is the slot: what walberg acknowledged, it promised to have committed."""
+        The witness is the slot: what walberg acknowledged, it promised to have committed. And it
+        reads the slot: an earlier process may have acknowledged as much."""
         target = lsn(self.database.server.position())
 
         def caught_up():
             assert self.alive(), f"ended: {self.log()[-3000:]}"
             slot = self.slot()
-            if slot and slot[1] and lsn(slot[1]) >= target:
+            if slot and slot[1] and lsn(slot[1]) >= target and slot[2]:
                 return True
             # Something beyond the target must pass by before an idle slot is told of it.
             with self.database.connect() as conn:
