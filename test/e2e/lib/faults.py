@@ -145,6 +145,13 @@ def s3_away(soak):
         soak.s3.start()
 
 
+def s3_trouble(soak):
+    """For a while, a part of all requests goes wrong in one way or another."""
+    soak.peer.noisy(soak.dice.random(), soak.dice.choice((0.05, 0.2, 0.5)))
+    time.sleep(soak.dice.uniform(1, 8))
+    soak.peer.quiet()
+
+
 # --- its state folder ------------------------------------------------------------------------
 
 
@@ -245,13 +252,14 @@ def verify(soak):
 
 ALL = [(sigkill, 6), (sigterm, 3), (sigstop, 3), (query_child, 1), (walsender, 4), (backends, 2),
        (connections, 4), (postgres_fast, 1), (postgres_immediate, 1), (postgres_away, 1),
-       (s3_away, 3), (state_removed, 2), (state_of_old, 3), (state_damaged, 3),
+       (s3_away, 3), (s3_trouble, 6), (state_removed, 2), (state_of_old, 3), (state_damaged, 3),
        (long_transaction, 3), (large_transaction, 2), (resync, 2), (verify, 2)]
+OF_S3 = (s3_away, s3_trouble)
 
 
 def choose(dice, s3):
     """A fault; that of a server there is none of is not chosen."""
-    kinds, weights = zip(*((kind, weight) for kind, weight in ALL if s3 or kind is not s3_away),
+    kinds, weights = zip(*((kind, weight) for kind, weight in ALL if s3 or kind not in OF_S3),
                          strict=True)
     return dice.choices(kinds, weights)[0]
 

@@ -25,6 +25,7 @@ from lib.lake import Lake
 from lib.oracle import compare, is_equal
 from lib.postgres import Database, Postgres
 from lib.replay import SETTINGS
+from lib.s3_peer import Peer
 from lib.storage import SeaweedFS, Storage
 from lib.walberg import Walberg
 from lib.workload import Statement, Workload
@@ -75,6 +76,7 @@ class Soak:
         self.s3 = SeaweedFS() if self.seed % 3 == 0 else None
         self.database = Database(self.server, f"soak_{self.seed}")
         self.proxy = faults.Proxy(self.server.port)
+        self.peer = Peer(self.s3) if self.s3 else None
         storage = Storage("s3://lake/w", self.s3) if self.s3 else Storage(self.folder / "lake")
         with self.connect() as conn:
             self.workload = Workload(conn, self.seed, alters=0.01, count=10)
@@ -85,6 +87,8 @@ class Soak:
         self.walberg = Walberg(through, storage, self.folder, **SETTINGS, **self.workload.settings,
                                commit__interval=self.dice.choice(("100ms", "300ms", "1s")))
         self.lake = Lake(storage)
+        if self.peer:
+            self.walberg.storage = Storage(storage.uri, self.peer)
         self.state = self.folder / "state"
         self.copy = self.folder / "state.copy"
 
@@ -366,6 +370,7 @@ class Soak:
         self.log("end", findings=self.findings, **self.counts)
         self.proxy.end()
         if self.s3:
+            self.peer.end()
             self.s3.remove()
         self.server.remove()
 
