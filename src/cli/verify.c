@@ -390,7 +390,8 @@ open_ends(Verify *verify, Error *err)
         &(DuckOptions){.memory_bytes_max = DUCK_BYTES_MAX, .threads = 1, .reads_once = true},
         &verify->duck, err));
     verify->files = (FileCache){.store = verify->store,
-                                .folder = arena_printf(verify->arena, "%s/cache", config->state)};
+                                .folder = arena_printf(verify->arena, "%s/cache", config->state),
+                                .bytes_max = config->cache};
     TRY(verify_load_state(verify, err));
     TRY(check_source(verify, err));
     return verify_choose_tables(verify, err);

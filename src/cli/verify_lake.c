@@ -202,6 +202,7 @@ void
 verify_drop_plan(VerifyTable *table)
 {
     dead_rows_free(table->plan.dead);
+    file_hold_done(&table->plan.hold);
     schema_unref(table->fit);
     table->fit = NULL;
     table->plan = (TablePlan){0};

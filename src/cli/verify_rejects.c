@@ -155,6 +155,7 @@ read_records(Verify *verify, Error *err)
                 (table_plan_make(arena, &make, &plan, err) && scan_plan(&scan, &plan, err));
 
     dead_rows_free(plan.dead);
+    file_hold_done(&plan.hold);
     plan_cache_done(&cache);
     return done;
 }

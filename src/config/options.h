@@ -75,6 +75,9 @@ OPTION(
 OPTION("state", state, STRING, NULL, NULL, NULL, 0,
        "local folder for what can be rebuilt (key index, cached files); default: "
        "~/.local/state/walberg/<pipeline>")
+OPTION("cache", cache, SIZE, "10GB", "0kB", NULL, 0,
+       "data files of a lake on S3 that are kept below state, together: beyond it those used the "
+       "longest ago go. What the SQL server shows stays all the same")
 OPTION("query.listen", query_listen, STRING, NULL, NULL, NULL, 0,
        "address:port of the SQL server (Postgres protocol); loopback only. Unset: off, except for "
        "the positional form of run (127.0.0.1:5433)")

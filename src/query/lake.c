@@ -109,6 +109,8 @@ static void
 table_free(LakeTable *table)
 {
     plan_cache_done(&table->cache);
+    file_hold_done(&table->hold);
+    file_hold_done(&table->next_hold);
     arena_free(table->arena);
     free(table->token);
     free(table->twin);
@@ -189,7 +191,7 @@ lake_pin(Lake *lake)
     return epoch;
 }
 
-/* A pin of an epoch before the one that dropped a set may still lead to it. */
+/* A pin of an epoch before the one that dropped something may still lead to it. */
 void
 lake_sweep(Lake *lake)
 {
@@ -200,10 +202,12 @@ lake_sweep(Lake *lake)
     for (size_t i = 0; i < BUF_COUNT(&lake->retired, Retired); i++) {
         Retired retired = BUF_AT(&lake->retired, Retired, i);
 
-        if (retired.epoch <= oldest)
-            dead_table_retire(lake->dead, retired.set);
-        else
+        if (retired.epoch > oldest) {
             BUF_AT(&lake->retired, Retired, kept++) = retired;
+            continue;
+        }
+        dead_table_retire(lake->dead, retired.set);
+        file_hold_done(&retired.hold);
     }
     lake->retired.len = kept * sizeof(Retired);
 }
@@ -250,6 +254,7 @@ open_state(Lake *lake, char **out_spill, Error *err)
     lake->cache_folder = xstrdup(buf_text(&folder));
     lake->files.store = lake->options.warehouse;
     lake->files.folder = lake->cache_folder;
+    lake->files.bytes_max = lake->options.cache_bytes_max;
     return folder_make(lake->cache_folder, 0700, err);
 }
 
@@ -319,6 +324,8 @@ lake_close(Lake *lake)
         free(BUF_AT(&lake->pipelines, char *, i));
     buf_done(&lake->pipelines);
     buf_done(&lake->pins);
+    for (size_t i = 0; i < BUF_COUNT(&lake->retired, Retired); i++)
+        file_hold_done(&BUF_AT(&lake->retired, Retired, i).hold);
     buf_done(&lake->retired);
     pthread_mutex_destroy(&lake->lock);
     free(lake->cache_folder);

@@ -28,6 +28,7 @@ typedef struct LakeOptions {
     Store *warehouse;         /* not owned */
     const char *catalog_type; /* "file" */
     const char *state;        /* local folder: cached files of remote stores, spilled data */
+    int64_t cache_bytes_max;  /* of the former, as far as nobody reads them */
     int64_t memory_bytes_max; /* of all statements; 0: DuckDB's default */
     int64_t spill_bytes_max;  /* of what they may write below state; 0: nothing */
     Cancel *cancel;

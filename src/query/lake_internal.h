@@ -35,7 +35,9 @@ struct LakeTable {
     PlanMoment moment;      /* why there is none */
     bool copying;           /* likewise: its first copy is not complete */
     uint64_t dead_set;      /* of the view; 0: none */
+    FileHold hold;          /* of the files that the view names */
     uint64_t next_dead_set; /* of the one being made */
+    FileHold next_hold;     /* likewise */
     char *next_reason;      /* likewise */
     int64_t failing_ms;     /* since when it fails for reasons that may pass; 0: it does not */
     int64_t retry_ms;    /* left out for that: it is looked at again from then on; 0: it is not */
@@ -48,10 +50,11 @@ typedef struct Pin {
     size_t count;
 } Pin;
 
-/* A set of deleted rows that no new statement asks for. */
+/* What no new statement asks for: a set of deleted rows, and files. */
 typedef struct Retired {
-    uint64_t epoch; /* the first one without it */
-    uint64_t set;
+    uint64_t epoch; /* the first one without them */
+    uint64_t set;   /* 0: none */
+    FileHold hold;
 } Retired;
 
 typedef struct Pipeline {
@@ -97,7 +100,7 @@ LakeTable *lake_add_table(Lake *lake, Str space, Str name);
 /* Another spelling of the same key. */
 void lake_name_table(LakeTable *table, Str space, Str name);
 void lake_remove_table(Lake *lake, LakeTable *table);
-/* Free the sets of deleted rows that nobody can ask for any more. */
+/* Free the sets of deleted rows, and let go of the files, that nobody can ask for any more. */
 void lake_sweep(Lake *lake);
 
 #endif

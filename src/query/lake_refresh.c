@@ -443,6 +443,7 @@ put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
         return true;
     table->next_dead_set =
         plan.dead == NULL ? 0 : dead_table_publish(refresh->lake->dead, plan.dead);
+    table->next_hold = plan.hold;
     view.plan = table->wanted == NULL ? NULL : &plan;
     view.dead_set = table->next_dead_set;
     put_schema(&view, sql);
@@ -522,6 +523,16 @@ run_changes(Refresh *refresh, Buf *changes, Error *err)
     return FAIL(err, ERR_BUG, "the views cannot be replaced");
 }
 
+static void
+retire(Lake *lake, uint64_t *set, FileHold *hold)
+{
+    if (*set != 0 || hold->path != NULL)
+        BUF_PUSH(&lake->retired, Retired,
+                 ((Retired){.epoch = lake->epoch, .set = *set, .hold = *hold}));
+    *set = 0;
+    *hold = (FileHold){0};
+}
+
 /* Under the lock: what sessions see follows what DuckDB has. */
 static void
 settle(Lake *lake, const Change *change)
@@ -529,14 +540,13 @@ settle(Lake *lake, const Change *change)
     LakeTable *table = change->table;
 
     table->changed = false;
-    if (table->dead_set != 0)
-        BUF_PUSH(&lake->retired, Retired,
-                 ((Retired){.epoch = lake->epoch, .set = table->dead_set}));
-    if (!change->shows && table->next_dead_set != 0)
-        BUF_PUSH(&lake->retired, Retired,
-                 ((Retired){.epoch = lake->epoch, .set = table->next_dead_set}));
-    table->dead_set = change->shows ? table->next_dead_set : 0;
+    retire(lake, &table->dead_set, &table->hold);
+    if (!change->shows)
+        retire(lake, &table->next_dead_set, &table->next_hold);
+    table->dead_set = table->next_dead_set;
+    table->hold = table->next_hold;
     table->next_dead_set = 0;
+    table->next_hold = (FileHold){0};
     table->settled = true;
     table->had_twin = table->twin != NULL;
     table->shown = change->shows;
@@ -561,6 +571,7 @@ abandon(Lake *lake)
         if (table->next_dead_set != 0)
             dead_table_retire(lake->dead, table->next_dead_set);
         table->next_dead_set = 0;
+        file_hold_done(&table->next_hold);
     }
 }
 

@@ -203,9 +203,10 @@ scan_positions(const DeletesLoad *load, const DataFile *file, CachedDeletes *del
         {.name = STR("pos"), .id = FIELD_ID_DELETE_POS, .type = &number},
     };
     DeleteSink sink = {.base = {.block = take_deletes}, .deletes = deletes};
+    AUTO_FILE_HOLD FileHold hold = {0};
     const char *path = NULL;
 
-    TRY(file_cache_path(load->files, load->arena, file->path, &path, err));
+    TRY(file_cache_path(load->files, &hold, load->arena, file->path, &path, err));
     return duck_scan_parquet(
         load->duck,
         &(ParquetScan){.path = path, .fields = fields, .field_count = 2, .sink = &sink.base}, err);

@@ -344,6 +344,7 @@ query_open_lake(const Config *config, const char *state, Cancel *cancel, Store *
     if (!lake_open(&(LakeOptions){.warehouse = store,
                                   .catalog_type = config->catalog_type,
                                   .state = state,
+                                  .cache_bytes_max = config->cache,
                                   .memory_bytes_max = config->query_memory,
                                   .spill_bytes_max = config->query_spill,
                                   .cancel = cancel},

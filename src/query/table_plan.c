@@ -351,7 +351,8 @@ find_group(Buf *groups, const FileShape *shape)
 
 /* Where each file is and what it looks like. */
 static bool
-look_at_files(Arena *arena, const PlanMake *make, const Buf *targets, Buf *groups, Error *err)
+look_at_files(Arena *arena, const PlanMake *make, const Buf *targets, Buf *groups, FileHold *hold,
+              Error *err)
 {
     ShapeCache *shapes = &make->cache->shapes;
     bool shaped = make->schema != NULL && schema_needs_shapes(make->schema);
@@ -362,7 +363,8 @@ look_at_files(Arena *arena, const PlanMake *make, const Buf *targets, Buf *group
         Target *target = &BUF_AT(targets, Target, i);
         const FileShape *shape = NULL;
 
-        TRY(file_cache_path(make->files, arena, target->entry->file.path, &target->path, err));
+        TRY(file_cache_path(make->files, hold, arena, target->entry->file.path, &target->path,
+                            err));
         if (shaped)
             TRY(shape_cache_get(shapes, make->schema, target->path, &shape, err));
         target->group = find_group(groups, shape);
@@ -409,7 +411,7 @@ make_plan(Arena *arena, const PlanMake *make, Live *live, TablePlan *plan, Error
                  ((Target){.entry = BUF_AT(&live->data, const ManifestEntry *, i)}));
     if (targets.len > 0)
         qsort(targets.ptr, BUF_COUNT(&targets, Target), sizeof(Target), compare_targets);
-    TRY(look_at_files(arena, make, &targets, &groups, err));
+    TRY(look_at_files(arena, make, &targets, &groups, &plan->hold, err));
     plan->group_count = BUF_COUNT(&groups, PlanGroup);
     plan->groups = ARENA_ARRAY(arena, PlanGroup, plan->group_count);
     if (groups.len > 0)
@@ -428,6 +430,7 @@ table_plan_make(Arena *arena, const PlanMake *make, TablePlan *out_plan, Error *
     mark_unused(make->cache);
     if (!make_plan(arena, make, &live, &plan, err)) {
         dead_rows_free(plan.dead);
+        file_hold_done(&plan.hold);
         return false;
     }
     drop_unused(make->cache);

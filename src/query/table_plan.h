@@ -32,6 +32,7 @@ typedef struct TablePlan {
     size_t dirty_count;
     const char **dirty; /* of those with */
     DeadRows *dead;     /* of the dirty ones, by index; NULL when there are none */
+    FileHold hold;      /* of all of them */
     int64_t rows;       /* live */
     size_t group_count;
     PlanGroup *groups; /* shapes live as long as the cache does not make another plan */
@@ -45,7 +46,7 @@ typedef struct PlanMake {
     const IcebergSchema *schema; /* that rows are shown with; NULL: who reads goes by field ids */
 } PlanMake;
 
-/* Paths are in the arena; plan->dead is the caller's. */
+/* Paths are in the arena; plan->dead and plan->hold are the caller's. */
 bool table_plan_make(Arena *arena, const PlanMake *make, TablePlan *out_plan,
                      Error *err) WARN_UNUSED;
 

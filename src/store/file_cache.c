@@ -4,16 +4,22 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "store/file_evict.h"
 #include "store/fs_file.h"
 
-enum { SUFFIX_MAX = 32 }; /* of stamps and of files that are being written */
+enum {
+    SUFFIX_MAX = 32, /* of stamps and of files that are being written */
+    TOUCH_S = 60,    /* a stamp's time is so exact */
+};
 
 static bool
 key_of(const FileCache *cache, Arena *arena, Str uri, const char **out_key, Error *err)
@@ -78,6 +84,17 @@ typedef struct Stamp {
 
 static const uint64_t STAMP_MAGIC = 0x31706d6174736277; /* "wbstamp1" */
 
+/* A clock that was set back leaves times in the future. */
+static void
+touch(int fd)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) == 0 && llabs(time(NULL) - status.st_mtim.tv_sec) >= TOUCH_S)
+        (void) !futimens(fd, NULL);
+}
+
+/* The file is being used. */
 static bool
 stamp_read(const char *path, Arena *arena, Stamp *out)
 {
@@ -85,8 +102,10 @@ stamp_read(const char *path, Arena *arena, Stamp *out)
     int fd = open(stamp_path, O_RDONLY | O_CLOEXEC);
     bool whole = fd >= 0 && read(fd, out, sizeof *out) == (ssize_t) sizeof *out;
 
-    if (fd >= 0)
+    if (fd >= 0) {
+        touch(fd);
         close(fd);
+    }
     return whole && out->magic == STAMP_MAGIC;
 }
 
@@ -183,11 +202,13 @@ fetch(FileCache *cache, Arena *arena, const char *key, const char *path, bool *o
     if (*out_found && !vouch(path, arena, &bytes))
         return FAIL(err, ERR_TRANSIENT, "keep %s: %m", path);
     cache->fetched_bytes += (uint64_t) bytes;
+    file_evict(cache, bytes);
     return true;
 }
 
 bool
-file_cache_path(FileCache *cache, Arena *arena, Str uri, const char **out_path, Error *err)
+file_cache_path(FileCache *cache, FileHold *hold, Arena *arena, Str uri, const char **out_path,
+                Error *err)
 {
     const char *key = NULL;
     bool found = true;
@@ -200,8 +221,10 @@ file_cache_path(FileCache *cache, Arena *arena, Str uri, const char **out_path, 
         found = access(path, R_OK) == 0;
         if (!found && errno != ENOENT && errno != ENOTDIR)
             return fs_fail(err, "open", path);
-    } else if (!is_whole(path, arena)) {
-        TRY(fetch(cache, arena, key, path, &found, err));
+    } else {
+        TRY(file_hold_add(hold, cache, path, err));
+        if (!is_whole(path, arena))
+            TRY(fetch(cache, arena, key, path, &found, err));
     }
     if (!found)
         return missing(uri, err);
@@ -210,7 +233,7 @@ file_cache_path(FileCache *cache, Arena *arena, Str uri, const char **out_path, 
 }
 
 bool
-file_cache_put(const FileCache *cache, const char *key, const char *path, Error *err)
+file_cache_put(FileCache *cache, const char *key, const char *path, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
     int64_t bytes;
@@ -226,6 +249,8 @@ file_cache_put(const FileCache *cache, const char *key, const char *path, Error 
         (void) !unlink(path);
     } else if (rename(path, kept) != 0 || !vouch(kept, arena, &bytes)) {
         (void) !unlink(path);
+    } else {
+        file_evict(cache, bytes);
     }
     return true;
 }

@@ -60,10 +60,11 @@ look_at_file(IcebergTable *table, Arena *arena, const DataFile *data, Model mode
 {
     FileRows file = {.sink = {.block = take_rows}};
     ParquetScan scan = {.fields = iceberg_table_fields(table, arena), .field_count = 2};
+    AUTO_FILE_HOLD FileHold hold = {0};
     Error err = {0};
 
     scan.sink = &file.sink;
-    OK(file_cache_path(&table->sink->files, arena, data->path, &scan.path, &err));
+    OK(file_cache_path(&table->sink->files, &hold, arena, data->path, &scan.path, &err));
     OK(duck_scan_parquet(table->sink->duck, &scan, &err));
     assert_int_equal(BUF_COUNT(&file.ids, int64_t), data->record_count);
     if (data->sort_order_id > 0)

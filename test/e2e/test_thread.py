@@ -187,3 +187,59 @@ def test_damaged_files_of_the_cache_are_fetched_again(damage, database, s3, tmp_
         path.write_bytes(DAMAGES[damage](path.read_bytes()))
     done = walberg.call("sql", walberg.storage.uri, "select count(*), sum(v) from t", check=True)
     assert "90" in done.stdout, done.stdout
+
+
+def cached_bytes(tmp_path):
+    return sum(p.stat().st_size for p in (tmp_path / "state" / "cache").rglob("*.parquet"))
+
+
+def test_the_cache_stays_small_and_whoever_reads_finds_his_files(database, s3, walberg, tmp_path):
+    """The stream the rows that an update leaves as they are, the query server what it shows, and an
+    open transaction what it began with."""
+    walberg.storage = s3.warehouse()
+    walberg.settings["cache"] = "1MB"
+    sums = "select count(*), sum(v), sum(length(long)) from t"
+    database.execute("create table t (id int primary key, v int, long text)",
+                     "alter table t alter long set storage external")
+
+    def fill_again(turn):
+        database.execute(
+            "truncate t",
+            "insert into t select n, 0, (select string_agg(md5(concat(n, ' ', i)), '')"
+            f" from generate_series({turn}, 250 + 2 * {turn}) i) from generate_series(1, 100) n")
+        walberg.wait_caught_up()
+        database.execute("update t set v = id", "delete from t where id % 10 = 0")
+        walberg.wait_caught_up()
+
+    def query_is_right():
+        truth = database.rows(sums)
+        wait_for("rows", lambda: walberg.query(sums) == truth, 30)
+        return truth[0]
+
+    walberg.start()
+    walberg.wait_streaming()
+    fill_again(0)
+    before = query_is_right()
+    with walberg.try_connect() as conn:
+        conn.execute("begin")
+        assert conn.execute("select count(*) from t").fetchone() == (90,)
+        for turn in range(1, 6):
+            fill_again(turn)
+            assert query_is_right() != before
+        assert conn.execute(sums).fetchone() == before
+    walberg.call("verify", *walberg.positional(), check=True)
+    fill_again(6)
+    assert cached_bytes(tmp_path) < 2_500_000
+    assert walberg.stop() == 0
+    written = walberg.storage.list()
+    assert sum(n for name, n in written.items() if name.endswith(".parquet")) > 5_000_000
+
+    for turn in (1, 2):  # nothing is kept that nobody reads
+        database.execute(f"update t set v = {turn}")
+        walberg.once(cache="0kB")
+        assert cached_bytes(tmp_path) == 0
+    assert compare(database, Lake(walberg.storage), ["t"]) == 90
+    walberg.call("verify", *walberg.positional(), check=True, cache="0kB")
+    done = walberg.call("sql", walberg.storage.uri, "select count(*), sum(v) from t", check=True,
+                        cache="0kB")
+    assert "90" in done.stdout and "180" in done.stdout

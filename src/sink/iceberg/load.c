@@ -130,9 +130,10 @@ bool
 iceberg_read_deletes(IcebergTable *table, Deletes *into, const DataFile *file, Error *err)
 {
     AUTO_ARENA Arena *arena = arena_new();
+    AUTO_FILE_HOLD FileHold hold = {0};
     const char *path;
 
-    TRY(file_cache_path(&table->sink->files, arena, file->path, &path, err));
+    TRY(file_cache_path(&table->sink->files, &hold, arena, file->path, &path, err));
     if (!(file_is_vector(file) ? read_vector(into, file, path, err)
                                : read_position_deletes(table, into, path, err)))
         return WRAP(err, "%.*s", STR_ARG(file->path));
@@ -179,6 +180,7 @@ index_data_file(IcebergTable *table, const DataFile *file, Error *err)
     int count = full ? schema->column_count : schema->key_count;
     Field *fields = ARENA_ARRAY(arena, Field, (size_t) count);
     int *columns = ARENA_ARRAY(arena, int, (size_t) count);
+    AUTO_FILE_HOLD FileHold hold = {0};
     KeyReader reader = {.sink = {.block = take_keys}, .schema = schema, .field_count = count};
     ParquetScan scan = {.fields = fields, .field_count = count, .sink = &reader.sink};
 
@@ -189,7 +191,7 @@ index_data_file(IcebergTable *table, const DataFile *file, Error *err)
     reader.columns = columns;
     reader.view = ARENA_ARRAY(arena, Column, (size_t) schema->column_count);
     TRY(default_expressions(arena, fields, count, &scan.defaults, err));
-    TRY(file_cache_path(&table->sink->files, arena, file->path, &scan.path, err));
+    TRY(file_cache_path(&table->sink->files, &hold, arena, file->path, &scan.path, err));
     TRY(index_build_begin(table->index, file->path, &reader.build, err));
 
     bool read = duck_scan_parquet(table->sink->duck, &scan, err);

@@ -171,6 +171,7 @@ patch_from_file(PatchedRows *patched, const PatchPlace *places, size_t count, si
     Field *fields = ARENA_ARRAY(arena, Field, (size_t) schema->column_count);
     int64_t *rows = ARENA_ARRAY(arena, int64_t, count);
     ParquetPick pick = {.fields = fields, .row_numbers = rows};
+    AUTO_FILE_HOLD FileHold hold = {0};
 
     for (size_t i = 0; i < count; i++) {
         int column = patch_of(patched, &places[i])->column;
@@ -182,8 +183,8 @@ patch_from_file(PatchedRows *patched, const PatchPlace *places, size_t count, si
             slot[column] = pick.field_count;
         }
     }
-    TRY(file_cache_path(&table->sink->files, arena, index_file_name(table->index, places[0].file),
-                        &pick.path, err));
+    TRY(file_cache_path(&table->sink->files, &hold, arena,
+                        index_file_name(table->index, places[0].file), &pick.path, err));
     TRY(default_expressions(arena, fields, pick.field_count, &pick.defaults, err));
 
     Column *values = ARENA_ARRAY(arena, Column, (size_t) pick.field_count);

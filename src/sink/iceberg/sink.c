@@ -39,6 +39,7 @@ open_parts(IcebergSink *sink, Error *err)
     TRY(store_open(sink->config->warehouse, &store, &sink->store, err));
     sink->files.store = sink->store;
     sink->files.folder = arena_printf(sink->arena, "%s/cache", sink->state_folder);
+    sink->files.bytes_max = sink->config->cache;
     TRY(catalog_open(sink->config->catalog_type, sink->store, &sink->catalog, err));
     return duck_open(&duck, &sink->duck, err);
 }

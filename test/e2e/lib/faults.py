@@ -168,14 +168,15 @@ def state_of_old(soak):
         shutil.copytree(soak.copy, soak.state)
     else:
         shutil.rmtree(soak.copy, ignore_errors=True)
-        shutil.copytree(soak.state, soak.copy, ignore=shutil.ignore_patterns("*.sock"))
+        shutil.copytree(soak.state, soak.copy,
+                        ignore=shutil.ignore_patterns("*.sock", "*.holds"))
 
 
 def state_damaged(soak):
     """Some files of it, while the program is down: a byte, the end, or all of one."""
     soak.walberg.kill()
-    files = sorted(path for path in soak.state.rglob("*") if path.is_file()
-                   and path.stat().st_size)
+    files = sorted(path for path in soak.state.rglob("*")
+                   if path.parent.name != "cache.holds" and path.is_file() and path.stat().st_size)
     for path in soak.dice.sample(files, min(len(files), 5)):
         damage(path, soak.dice)
 

@@ -85,7 +85,8 @@ class Soak:
         through = copy.copy(self.database)
         through.uri = f"postgres://postgres@127.0.0.1:{self.proxy.port}/{self.database.name}"
         self.walberg = Walberg(through, storage, self.folder, **SETTINGS, **self.workload.settings,
-                               commit__interval=self.dice.choice(("100ms", "300ms", "1s")))
+                               commit__interval=self.dice.choice(("100ms", "300ms", "1s")),
+                               cache=("100kB", "1MB", "10GB")[self.seed // 3 % 3])
         self.lake = Lake(storage)
         if self.peer:
             self.walberg.storage = Storage(storage.uri, self.peer)
@@ -238,7 +239,9 @@ class Soak:
         process = f"/proc/{self.walberg.process.pid}"
         with open(f"{process}/statm", encoding="ascii") as file:
             resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        size = sum(path.stat().st_size for path in self.state.rglob("*") if path.is_file())
+        # what is held comes and goes while it is looked at
+        size = sum(path.stat().st_size for path in self.state.rglob("*")
+                   if path.parent.name != "cache.holds" and path.is_file())
         return {"resident": resident, "descriptors": len(os.listdir(f"{process}/fd")),
                 "state": size}
 
