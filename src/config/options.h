@@ -83,7 +83,7 @@ OPTION("query.listen", query_listen, STRING, NULL, NULL, NULL, 0,
        "the positional form of run (127.0.0.1:5433)")
 OPTION("query.memory", query_memory, SIZE, "1GB", "64MB", NULL, 0,
        "memory of the SQL server's statements together; it is a process of its own")
-OPTION("query.spill", query_spill, SIZE, "10GB", "0", NULL, 0,
+OPTION("query.spill", query_spill, SIZE, "10GB", "0kB", NULL, 0,
        "what statements that need more may write below state, together")
 OPTION("log.level", log_level, ENUM, "info", "error|warn|info|debug", NULL, 0,
        "least important events shown")
