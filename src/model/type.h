@@ -101,6 +101,10 @@ struct PgType {
  * no exact home becomes TYPE_STRING: its Postgres text. Never fails. */
 const Type *type_from_postgres(Arena *arena, const PgType *pg, int32_t typmod, int dimensions);
 
+/* Row i of the type table as a type of a database, and what docs/types.md says of it; NULL behind
+ * the last one. */
+const char *type_row(size_t i, PgType *out_type);
+
 /* Whether the mapping keeps the type's own meaning, or the value arrives as its text. */
 bool type_arrives_as_text(const PgType *pg, const Type *type);
 
