@@ -124,5 +124,8 @@ extern const CliOptionRow cli_options[CLI_OPTION_COUNT];
 void cli_print_help(Buf *out);
 void cli_print_command_help(Buf *out, const Command *command);
 void cli_print_markdown(Buf *out);
+/* help_types.c */
+void cli_print_types(Buf *out);
+void cli_print_types_markdown(Buf *out);
 
 #endif

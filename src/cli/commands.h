@@ -78,8 +78,9 @@ COMMAND(init, "[FILE]", CLI_FORM_OPTIONAL, 0, false, "write a commented walberg.
 COMMAND(version, "", CLI_FORM_NONE, 0, false, "print versions",
         "Prints the versions of walberg and of the libraries that matter when something is "
         "reported.")
-COMMAND(help, "[COMMAND | settings]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
-        "explain a command, or all settings",
+COMMAND(help, "[COMMAND | settings | types]", CLI_FORM_OPTIONAL, 1u << CLI_FORMAT, false,
+        "explain a command, all settings, or the types",
         "Without an argument lists the commands; with the name of one explains it; \"settings\" "
-        "lists every setting with type, range and built-in value. With --format markdown "
-        "\"commands\" and \"settings\" print what is in docs/.")
+        "lists every setting with type, range and built-in value, \"types\" what each type of "
+        "Postgres becomes. With --format markdown \"commands\", \"settings\" and \"types\" "
+        "print what is in docs/.")

@@ -126,11 +126,13 @@ cmd_help(const Cli *cli)
         (markdown ? cli_print_markdown : cli_print_help)(&text);
     else if (strcmp(topic, "settings") == 0)
         (markdown ? config_print_markdown : config_print_settings)(&text);
+    else if (strcmp(topic, "types") == 0)
+        (markdown ? cli_print_types_markdown : cli_print_types)(&text);
     else if (command != NULL)
         cli_print_command_help(&text, command);
     else
         return cli_usage_error("no help on \"%.60s\"\nhint: walberg help lists the commands; there "
-                               "is also walberg help settings",
+                               "are also walberg help settings and walberg help types",
                                topic);
     cli_put(&text);
     return 0;

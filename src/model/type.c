@@ -37,41 +37,44 @@ typedef struct TypeRow {
     const char *name;
     TypeKind kind;
     TextForm form;
+    const char *note; /* for docs/types.md */
 } TypeRow;
 
 /* OIDs: src/include/catalog/pg_type.dat. A built-in type is known by its OID, since anybody may
  * name a type of his own "int4"; one from an extension by its name. Arrays, domains, enums and
  * composites are made of these; whatever is not here arrives as its Postgres text. */
 static const TypeRow type_rows[] = {
-    {16, "bool", TYPE_BOOL, FORM_PLAIN},
-    {17, "bytea", TYPE_BINARY, FORM_PLAIN},
-    {18, "char", TYPE_STRING, FORM_PLAIN},
-    {19, "name", TYPE_STRING, FORM_PLAIN},
-    {20, "int8", TYPE_INT64, FORM_PLAIN},
-    {21, "int2", TYPE_INT32, FORM_PLAIN},
-    {23, "int4", TYPE_INT32, FORM_PLAIN},
-    {25, "text", TYPE_STRING, FORM_PLAIN},
-    {26, "oid", TYPE_INT64, FORM_PLAIN}, /* unsigned 32 bits, as is xid */
-    {28, "xid", TYPE_INT64, FORM_PLAIN},
-    {114, "json", TYPE_JSON, FORM_PLAIN},
-    {142, "xml", TYPE_STRING, FORM_PLAIN},
-    {700, "float4", TYPE_FLOAT32, FORM_PLAIN},
-    {701, "float8", TYPE_FLOAT64, FORM_PLAIN},
-    {790, "money", TYPE_DECIMAL, FORM_MONEY},
-    {1042, "bpchar", TYPE_STRING, FORM_PLAIN},
-    {1043, "varchar", TYPE_STRING, FORM_PLAIN},
-    {1082, "date", TYPE_DATE, FORM_PLAIN},
-    {1114, "timestamp", TYPE_TIMESTAMP, FORM_PLAIN},
-    {1184, "timestamptz", TYPE_TIMESTAMPTZ, FORM_PLAIN},
-    {1700, "numeric", TYPE_DECIMAL, FORM_PLAIN},
-    {2950, "uuid", TYPE_UUID, FORM_PLAIN},
-    {3802, "jsonb", TYPE_JSON, FORM_PLAIN},
-    {0, "citext", TYPE_STRING, FORM_PLAIN},
-    {0, "hstore", TYPE_MAP, FORM_PLAIN},
-    {0, "vector", TYPE_LIST, FORM_BRACKETS}, /* pgvector */
-    {0, "halfvec", TYPE_LIST, FORM_BRACKETS},
-    {0, "geometry", TYPE_BINARY, FORM_EWKB}, /* PostGIS */
-    {0, "geography", TYPE_BINARY, FORM_EWKB},
+    {16, "bool", TYPE_BOOL, FORM_PLAIN, ""},
+    {17, "bytea", TYPE_BINARY, FORM_PLAIN, ""},
+    {18, "char", TYPE_STRING, FORM_PLAIN, "the type \"char\", of one byte"},
+    {19, "name", TYPE_STRING, FORM_PLAIN, ""},
+    {20, "int8", TYPE_INT64, FORM_PLAIN, "bigint"},
+    {21, "int2", TYPE_INT32, FORM_PLAIN, "smallint"},
+    {23, "int4", TYPE_INT32, FORM_PLAIN, "integer"},
+    {25, "text", TYPE_STRING, FORM_PLAIN, ""},
+    {26, "oid", TYPE_INT64, FORM_PLAIN, "unsigned 32 bits"},
+    {28, "xid", TYPE_INT64, FORM_PLAIN, "unsigned 32 bits"},
+    {114, "json", TYPE_JSON, FORM_PLAIN, "the text as it is: spaces, order and twins of keys"},
+    {142, "xml", TYPE_STRING, FORM_PLAIN, ""},
+    {700, "float4", TYPE_FLOAT32, FORM_PLAIN, "real; NaN, infinities and -0 as they are"},
+    {701, "float8", TYPE_FLOAT64, FORM_PLAIN, "double precision; likewise"},
+    {790, "money", TYPE_DECIMAL, FORM_MONEY, "whatever the server's lc_monetary"},
+    {1042, "bpchar", TYPE_STRING, FORM_PLAIN, "char(n), with its blanks"},
+    {1043, "varchar", TYPE_STRING, FORM_PLAIN, ""},
+    {1082, "date", TYPE_DATE, FORM_PLAIN, "every year; infinity is a reject"},
+    {1114, "timestamp", TYPE_TIMESTAMP, FORM_PLAIN,
+     "microseconds; infinity is a reject, and what 64 bits of them cannot reach"},
+    {1184, "timestamptz", TYPE_TIMESTAMPTZ, FORM_PLAIN, "likewise"},
+    {1700, "numeric", TYPE_DECIMAL, FORM_PLAIN,
+     "without precision; walberg check proposes a decimal that holds the present values"},
+    {2950, "uuid", TYPE_UUID, FORM_PLAIN, ""},
+    {3802, "jsonb", TYPE_JSON, FORM_PLAIN, "the text as Postgres prints it"},
+    {0, "citext", TYPE_STRING, FORM_PLAIN, ""},
+    {0, "hstore", TYPE_MAP, FORM_PLAIN, "NULL values are kept"},
+    {0, "vector", TYPE_LIST, FORM_BRACKETS, "pgvector"},
+    {0, "halfvec", TYPE_LIST, FORM_BRACKETS, "pgvector"},
+    {0, "geometry", TYPE_BINARY, FORM_EWKB, "PostGIS; EWKB"},
+    {0, "geography", TYPE_BINARY, FORM_EWKB, "PostGIS; EWKB"},
 };
 
 enum {
@@ -95,6 +98,21 @@ find_row(const PgType *pg)
             return row;
     }
     return NULL;
+}
+
+const char *
+type_row(size_t i, PgType *out_type)
+{
+    const TypeRow *row = &type_rows[i];
+
+    if (i >= sizeof type_rows / sizeof type_rows[0])
+        return NULL;
+    *out_type = (PgType){.oid = row->oid != 0 ? row->oid : FIRST_NORMAL_OID,
+                         .name = str_of(row->name),
+                         .typtype = 'b',
+                         .delimiter = ',',
+                         .typmod = -1};
+    return row->note;
 }
 
 static Type *

@@ -89,7 +89,7 @@ struct PgType {
     PgMember *members;  /* composites */
     int member_count;
     int word_count; /* labels of an enum, attributes of a composite; in the order of their making */
-    uint64_t *words;    /* a hash of each and all before it */
+    uint64_t *words;    /* a hash of each, of who wrote it, and of all before it */
     uint32_t words_xid; /* the youngest transaction that wrote one */
     char typtype;       /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
     char delimiter;     /* pg_type.typdelim of the element, for arrays */
@@ -100,6 +100,10 @@ struct PgType {
  * pg_attribute.atttypmod, dimensions attndims (0 when unknown counts as 1 for an array). What has
  * no exact home becomes TYPE_STRING: its Postgres text. Never fails. */
 const Type *type_from_postgres(Arena *arena, const PgType *pg, int32_t typmod, int dimensions);
+
+/* Row i of the type table as a type of a database, and what docs/types.md says of it; NULL behind
+ * the last one. */
+const char *type_row(size_t i, PgType *out_type);
 
 /* Whether the mapping keeps the type's own meaning, or the value arrives as its text. */
 bool type_arrives_as_text(const PgType *pg, const Type *type);

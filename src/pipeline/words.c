@@ -4,7 +4,8 @@
  * reads otherwise from then on; keys with it, too. So the types of a table are remembered, each
  * with the number of its words and a hash of them, as "oid/count/hash oid/count/hash ..." in the
  * order of the oids. ADD VALUE and ADD ATTRIBUTE leave the first ones as they were. A composite
- * whose attributes were dropped and added again has others, even under the old names. Of a type
+ * whose attributes were dropped and added again has others, even under the old names, and so has an
+ * enum whose label was renamed and renamed back: what was sent in between had the other. Of a type
  * that is new to the table it is known only whether a word is younger than the column. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -96,7 +96,8 @@ def test_version(walberg):
         (
             ["help", "me"],
             'walberg: no help on "me"\n'
-            "hint: walberg help lists the commands; there is also walberg help settings\n",
+            "hint: walberg help lists the commands; there are also walberg help settings and"
+            " walberg help types\n",
         ),
     ],
 )

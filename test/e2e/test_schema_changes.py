@@ -371,6 +371,17 @@ def test_enum_label_is_renamed(holder, traffic, pipeline, database, lake):
     equal(database, lake)
 
 
+def test_enum_label_is_renamed_and_back(pipeline, database, lake):
+    """The row in between was sent with the label of that moment."""
+    table_with_labels("key", database)
+    pipeline.begin()
+    database.execute("alter type mood rename value 'ok' to 'fine'",
+                     "insert into t values (7, 'fine', 'a')",
+                     "alter type mood rename value 'fine' to 'ok'")
+    pipeline.settle()
+    equal(database, lake)
+
+
 def test_enum_that_only_grows_costs_no_copy(walberg, database, lake):
     table_with_labels("key", database)
     walberg.once()
@@ -382,6 +393,7 @@ def test_enum_that_only_grows_costs_no_copy(walberg, database, lake):
 
 
 ATTRIBUTES = {"renamed": ["rename attribute x to z"],
+              "renamed and back": ["rename attribute x to z", "rename attribute z to x"],
               "swapped": ["rename attribute x to z", "rename attribute y to x",
                           "rename attribute z to y"],
               "dropped and added again": ["drop attribute y", "add attribute y int"],
