@@ -12,7 +12,8 @@
  *     one. It may be called again, also for a table that is half dropped or not there. What the
  *     table's metadata names (data files, manifests) stays: that is for the caller to remove;
  *   - list names every table with its namespace, sorted, exactly as given to create; a namespace
- *     is there when it has a table. */
+ *     is there when it has a table. One that cannot be read does not make it fail: it is named,
+ *     and load says what is wrong with it. */
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 

@@ -430,7 +430,7 @@ file_drop(Catalog *catalog, Arena *arena, const TableName *name, Error *err)
 
 /* A folder may be left of a table that was dropped: it is one when it has metadata. */
 static bool
-is_table(const Place *place, bool *out_is_table, Error *err)
+has_metadata(const Place *place, bool *out_has, Error *err)
 {
     Version version = {0};
     int64_t hint = 0;
@@ -440,8 +440,19 @@ is_table(const Place *place, bool *out_is_table, Error *err)
         TRY(find_number(place, hint, &version, err));
     if (version.number == 0)
         TRY(find_by_list(place, &version, err));
-    *out_is_table = version.number != 0;
+    *out_has = version.number != 0;
     return true;
+}
+
+/* What cannot be looked at may be one: whoever loads it gets the error, and the others are listed.
+ */
+static bool
+is_table(const Place *place, bool *out_is_table, Error *err)
+{
+    if (has_metadata(place, out_is_table, err))
+        return true;
+    *out_is_table = true;
+    return err->kind != ERR_CANCELED;
 }
 
 /* The folders below `prefix` whose names are names of ours. */

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "catalog/catalog.h"
 #include "cli/connect.h"
+#include "iceberg/metadata.h"
 #include "store/store.h"
 
 enum { RETRY_MS_MAX = 10000 };
@@ -156,6 +157,23 @@ check_local_path(Arena *arena, const char *warehouse, const char *key)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
+/* Such a table is parked or left out alone, so nothing else says it before. */
+static void
+check_metadata(Report *report, Catalog *catalog, const TableName *name)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const char *item =
+        arena_printf(arena, "lake table %.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name));
+    CatalogTable loaded;
+    TableMetadata *metadata;
+    bool found;
+    Error err = {0};
+
+    if (!catalog_load(catalog, arena, name, &loaded, &found, &err) ||
+        (found && !metadata_parse(arena, loaded.metadata, &metadata, &err)))
+        report_message(report, item, VERDICT_FAIL, err.msg);
+}
+
 static void
 check_catalog(Report *report, const Config *config, Store *store)
 {
@@ -171,6 +189,8 @@ check_catalog(Report *report, const Config *config, Store *store)
     }
     report_add(report, "catalog", VERDICT_OK, "%s, %zu table%s", config->catalog_type, count,
                count == 1 ? "" : "s");
+    for (size_t i = 0; i < count; i++)
+        check_metadata(report, catalog, &names[i]);
 }
 
 void

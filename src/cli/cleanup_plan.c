@@ -179,8 +179,10 @@ plan_listed(Cleanup *cleanup, const TableName *names, size_t count, Error *err)
         if (is_rejects(&names[i]))
             continue;
         item.known = known_name(cleanup, &names[i]);
+        if (cleanup->cli->arg_count > 0 && !is_named(cleanup, &item))
+            continue;
         TRY(is_ours(cleanup, &item, &ours, err));
-        if (ours && (cleanup->cli->arg_count == 0 || is_named(cleanup, &item)))
+        if (ours)
             TRY(add_table(cleanup, item, err));
     }
     return true;

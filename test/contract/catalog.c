@@ -394,6 +394,34 @@ names_are_kept_exactly(void **state)
     }
 }
 
+/* A link to itself, which root cannot read either; there are no such things in S3. */
+static void
+a_table_that_cannot_be_read_is_listed(void **state)
+{
+    AUTO_FIXTURE Fixture f = fixture_of(state);
+    const char *hint = store_local_path(f.store, f.arena, METADATA "version-hint.text");
+    const TableName other = {.space = STR("public"), .name = STR("orders2")};
+    CatalogTable table;
+    TableName *listed;
+    Error err = {0};
+    size_t count;
+    bool found;
+
+    if (hint == NULL) {
+        skip();
+        return;
+    }
+    create(&f, &orders, "1");
+    create(&f, &other, "other");
+    assert_int_equal(unlink(hint), 0);
+    assert_int_equal(symlink("version-hint.text", hint), 0);
+    OK(catalog_list(f.catalog, f.arena, &listed, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(str_eq(listed[0].name, orders.name));
+    FAILS(catalog_load(f.catalog, f.arena, &orders, &table, &found, &err), ERR_INPUT);
+    load(&f, &other, "other");
+}
+
 static void
 drop(Fixture *f, const TableName *name)
 {
@@ -479,6 +507,7 @@ main(void)
         {"compressed_metadata_of_others_is_read", compressed_metadata_of_others_is_read, NULL},
         {"news_is_seen_by_token", news_is_seen_by_token, NULL},
         {"names_are_kept_exactly", names_are_kept_exactly, NULL},
+        {"a_table_that_cannot_be_read_is_listed", a_table_that_cannot_be_read_is_listed, NULL},
         {"a_dropped_table_is_gone_and_can_be_made_again",
          a_dropped_table_is_gone_and_can_be_made_again, NULL},
         {"a_half_dropped_table_is_whole_or_gone", a_half_dropped_table_is_whole_or_gone, NULL},

@@ -1,5 +1,6 @@
 """Files of the lake that somebody removed or spoiled: what walberg says of it, and that doing what
 it says mends it."""
+import contextlib
 import shutil
 
 import pytest
@@ -113,3 +114,64 @@ def test_cleanup_with_a_broken_table_of_rejects(database, walberg, lake):
     cleanup(walberg, "--all", "--yes")
     walberg.once()
     assert lake.table("rejects", "_walberg").summary["total-records"] == "1"
+
+
+@contextlib.contextmanager
+def unreadable(path, link=None):
+    """A link to itself: reading it fails for root, too."""
+    aside = path.rename(path.with_name("aside"))
+    path.symlink_to(link or path.name)
+    yield
+    path.unlink()
+    aside.rename(path)
+
+
+UNREADABLE = {
+    "hint": lambda folder: folder / "metadata/version-hint.text",
+    "version": metadata_of,
+    "folder": lambda folder: folder / "metadata",
+}
+
+
+def sql(walberg, statement):
+    return walberg.call("sql", walberg.storage.uri, "--format=csv", statement)
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_metadata_that_cannot_be_read_concerns_one_table(kind, database, walberg, lake):
+    database.execute(*TABLES, "insert into other values (1)")
+    walberg.once()
+    path = UNREADABLE[kind](warehouse(walberg) / "public/t")
+    with unreadable(path):
+        database.execute("insert into t values (11, 11)", "insert into other values (2)")
+        assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+        assert parked(walberg).keys() == {"public.t"}
+        assert str(path) in parked(walberg)["public.t"]
+        assert compare(database, lake, ["other"]) == 2
+
+        assert sql(walberg, "select count(*) from other").stdout.split() == ["count", "2"]
+        assert str(path) in sql(walberg, "select count(*) from t").stderr
+        done = walberg.call("verify", *walberg.positional(), "other")
+        assert done.returncode == 0, done.stderr
+        done = walberg.call("check", *walberg.positional())
+        assert done.returncode == 1
+        said = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+        assert len(said) == 1 and said[0].startswith("FAIL lake table public.t: "), done.stdout
+        assert str(path) in said[0]
+        cleanup(walberg, "public.other", "--yes")
+        assert not (warehouse(walberg) / "public/other").exists()
+        assert cleanup(walberg, "public.t", "--dry-run").stdout
+    walberg.once()
+    compare(database, lake, ["t", "other"])
+
+
+def test_metadata_on_a_bad_disk_concerns_one_table(database, walberg):
+    database.execute(*TABLES)
+    walberg.once()
+    # reading it is EIO, which may pass
+    with unreadable(warehouse(walberg) / "public/t/metadata/version-hint.text", "/proc/self/mem"):
+        assert sql(walberg, "select count(*) from other").stdout.split() == ["count", "0"]
+        assert "Input/output error" in sql(walberg, "select count(*) from t").stderr
+        assert "FAIL lake table public.t: " in walberg.call("check", *walberg.positional()).stdout
+        cleanup(walberg, "public.other", "--yes")
+        assert not (warehouse(walberg) / "public/other").exists()
