@@ -210,7 +210,7 @@ bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
 bool writer_wants_back(Pipeline *pl);
 bool writer_is_due(const PipeTable *table);
 TableState writer_take_back(Pipeline *pl, PipeTable *table);
-/* The table cannot be opened, though the lake takes what the others have: it is parked like them.
+/* The table alone fails, though the lake takes what the others have: it is parked like them.
  * False: it is not so, the error stands. */
 bool writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error *cause);
 /* Queries may see everything up to here, unless a table is ahead: after a crash amid an epoch the
@@ -221,7 +221,13 @@ void writer_show(Pipeline *pl, Position position);
 bool writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape,
                    Error *err) WARN_UNUSED;
 /* The table leaves the stream and waits for a new copy of its rows. */
-bool writer_copy_again(Pipeline *pl, PipeTable *table, const char *reason, Error *err) WARN_UNUSED;
+void writer_copy_again(Pipeline *pl, PipeTable *table, const char *reason);
+/* The table stops here, alone: nothing half done is left in it. */
+void writer_park(Pipeline *pl, PipeTable *table, const char *reason);
+/* What a table that leaves the stream was sent since its last commit is dropped; its position
+ * holds. When it cannot be reloaded, nobody waits for that: it is tried again before it takes
+ * anything. */
+void writer_drop_pending(Pipeline *pl, PipeTable *table);
 /* The values of a parked table's batch that were rejected. */
 bool writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err) WARN_UNUSED;
 

@@ -266,7 +266,7 @@ begin_again(Pipeline *pl, PipeTable *table, Error *err)
     if (sink_abandon(pl->sink, table->sink_table, err))
         return true;
     if (err->kind != ERR_INPUT)
-        return false;
+        return writer_park_alone(pl, table, "cannot reload its lake table", err);
     pipe_table_park(table, err->msg);
     return true;
 }
@@ -281,9 +281,8 @@ join_session(Pipeline *pl, PipeTable *table, bool *out_joins, Error *err)
     if (state == TABLE_PARKED && table->away_since_ms != 0) {
         state = writer_take_back(pl, table);
         atomic_store(&table->state, state);
-    } else if (state == TABLE_PARKED && table->sink_table != NULL &&
-               !sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT) {
-        return false; /* ERR_INPUT: its lake table is why it is parked */
+    } else if (state == TABLE_PARKED) {
+        writer_drop_pending(pl, table);
     }
     if (state == TABLE_STREAMING && pipe_table_is_hidden(table))
         TRY(hide_again(pl, table, err));

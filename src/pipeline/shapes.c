@@ -137,10 +137,9 @@ shapes_apply(Pipeline *pl, Error *err)
 
         if (!is_due(pl, table) || apply(pl, table, err))
             continue;
-        if (err->kind != ERR_INPUT)
-            return false;
-        pipe_table_park(table, err->msg);
-        if (!sink_abandon(pl->sink, table->sink_table, err) && err->kind != ERR_INPUT)
+        if (err->kind == ERR_INPUT)
+            writer_park(pl, table, err->msg);
+        else if (!writer_park_alone(pl, table, "cannot change columns", err))
             return false;
     }
     return true;
@@ -250,8 +249,8 @@ is_on_its_way(const PipeTable *table)
                                                                  pipe_table_is_hidden(table)));
 }
 
-static bool
-copy_again(Pipeline *pl, const char *name, Error *err)
+static void
+copy_again(Pipeline *pl, const char *name)
 {
     for (size_t i = 0; i < pl->table_count; i++) {
         PipeTable *table = pl->tables[i];
@@ -260,26 +259,25 @@ copy_again(Pipeline *pl, const char *name, Error *err)
         if (strcmp(table->schema->qualified, name) != 0)
             continue;
         if (is_on_its_way(table))
-            return true;
+            return;
         if (known != NULL)
             known->mended = false;
-        return writer_copy_again(pl, table, "asked for by walberg resync", err);
+        writer_copy_again(pl, table, "asked for by walberg resync");
+        return;
     }
     log_warn("resync of an unknown table", LOG_STR("table", name));
-    return true;
 }
 
-static bool
-read_request(Pipeline *pl, FILE *file, Error *err)
+static void
+read_request(Pipeline *pl, FILE *file)
 {
     char line[512];
 
     while (fgets(line, sizeof line, file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         if (line[0] != '\0')
-            TRY(copy_again(pl, line, err));
+            copy_again(pl, line);
     }
-    return true;
 }
 
 /* Another user put it there. Nothing else has to stop for that, now or at a later start. */
@@ -317,10 +315,8 @@ shapes_take_requests(Pipeline *pl, Error *err)
 
     (void) !flock(fileno(file), LOCK_EX); /* who asks writes under it */
 
-    bool done = read_request(pl, file, err);
-
+    read_request(pl, file);
     fclose(file);
-    TRY(done);
     TRY(pipeline_write_state(pl, err));
     unlink(taken);
     return true;

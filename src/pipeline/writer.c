@@ -35,12 +35,21 @@ is_alone_in_this(Pipeline *pl, const PipeTable *table, const Retry *retry)
            pipeline_try_state(pl, &err);
 }
 
+void
+writer_drop_pending(Pipeline *pl, PipeTable *table)
+{
+    Error err;
+
+    if (table->sink_table != NULL && !sink_abandon(pl->sink, table->sink_table, &err))
+        log_debug("cannot reload a table", LOG_STR("table", table->schema->qualified),
+                  LOG_STR("error", err.msg));
+}
+
 /* Until it is due; its position holds, and with it the slot. */
 static void
 park_for_now(Pipeline *pl, PipeTable *table, const char *what, const Error *cause)
 {
     AUTO_ARENA Arena *arena = arena_new();
-    Error ignored;
 
     pipe_table_park(table, arena_printf(arena,
                                         "%s: %.*s\nhint: it is tried again by itself, from "
@@ -48,8 +57,7 @@ park_for_now(Pipeline *pl, PipeTable *table, const char *what, const Error *caus
                                         what, (int) strcspn(cause->msg, "\n"), cause->msg));
     table->away_since_ms = clock_ms();
     table->away_times++;
-    if (table->sink_table != NULL && !sink_abandon(pl->sink, table->sink_table, &ignored))
-        log_debug("cannot reload a table", LOG_STR("error", ignored.msg)); /* before it is back */
+    writer_drop_pending(pl, table);
 }
 
 bool
@@ -131,27 +139,12 @@ note_taken(PipeTable *table)
     table->away_times = 0;
 }
 
-/* What the table was sent since its last commit is dropped; its position holds. */
-static bool
-drop_pending(Pipeline *pl, PipeTable *table, Error *err)
-{
-    Retry retry = sink_retry(pl);
-
-    while (!sink_abandon(pl->sink, table->sink_table, err)) {
-        if (err->kind == ERR_INPUT) /* its lake table is broken: nothing can be committed to it */
-            return true;
-        if (!status_retry(pl, &retry, "cannot reload a table", err))
-            return false;
-    }
-    return true;
-}
-
 /* A table that cannot go on is parked alone. */
-static bool
-park_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+void
+writer_park(Pipeline *pl, PipeTable *table, const char *reason)
 {
     pipe_table_park(table, reason);
-    return drop_pending(pl, table, err);
+    writer_drop_pending(pl, table);
 }
 
 /* What goes wrong with one table: false when it is not about the table. */
@@ -160,16 +153,18 @@ gave_up(Pipeline *pl, PipeTable *table, Error *err)
 {
     if (table->away_since_ms != 0)
         return true;
-    return err->kind == ERR_INPUT && park_table(pl, table, err->msg, err);
+    if (err->kind == ERR_INPUT)
+        writer_park(pl, table, err->msg);
+    return err->kind == ERR_INPUT;
 }
 
 /* Its copy begins with the next session of the stream. */
-bool
-writer_copy_again(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+void
+writer_copy_again(Pipeline *pl, PipeTable *table, const char *reason)
 {
     pipe_table_copy_again(table, reason);
     pl->restart = true;
-    return table->sink_table == NULL || drop_pending(pl, table, err);
+    writer_drop_pending(pl, table);
 }
 
 bool
@@ -177,12 +172,16 @@ writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *e
 {
     Retry retry = sink_retry(pl);
 
-    if (pipe_table_is_hidden(table) && !schema_same_shape(shape, table->schema))
-        return writer_copy_again(
-            pl, table, "its columns or its key changed while its copy was interrupted", err);
+    if (pipe_table_is_hidden(table) && !schema_same_shape(shape, table->schema)) {
+        writer_copy_again(pl, table,
+                          "its columns or its key changed while its copy was interrupted");
+        return true;
+    }
     while (!sink_evolve(pl->sink, table->sink_table, shape, err)) {
-        if (err->kind == ERR_COPY)
-            return writer_copy_again(pl, table, err->msg, err);
+        if (err->kind == ERR_COPY) {
+            writer_copy_again(pl, table, err->msg);
+            return true;
+        }
         if (try_again(pl, table, &retry, "cannot change columns", err))
             continue;
         return gave_up(pl, table, err);
@@ -192,22 +191,22 @@ writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *e
 
 /* The lake is not what the source had, and only a copy mends that. Once: when it comes again though
  * nobody altered the table, copies do not help. */
-static bool
-mend_table(Pipeline *pl, PipeTable *table, const char *reason, Error *err)
+static void
+mend_table(Pipeline *pl, PipeTable *table, const char *reason)
 {
     AUTO_ARENA Arena *arena = arena_new();
     StateTable *known = tables_state(pl, table);
 
     if (known != NULL && !known->mended && !table->sink_table->may_miss) {
         known->mended = true;
-        return writer_copy_again(pl, table, reason, err);
+        writer_copy_again(pl, table, reason);
+        return;
     }
-    return park_table(pl, table,
-                      arena_printf(arena, "%s%s\n" HINT_COPY_AGAIN, reason,
-                                   known != NULL && known->mended
-                                       ? ", and it was copied again for that before"
-                                       : ""),
-                      err);
+    writer_park(pl, table,
+                arena_printf(arena, "%s%s\n" HINT_COPY_AGAIN, reason,
+                             known != NULL && known->mended
+                                 ? ", and it was copied again for that before"
+                                 : ""));
 }
 
 /* Records of rejected values name the table as it is called now: `verify` has to know all names
@@ -236,9 +235,12 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
         return true;
     TRY(note_name(pl, table, part->batch, err));
     while (!sink_write(pl->sink, table->sink_table, part->batch, err)) {
+        if (err->kind == ERR_COPY && pipe_table_is_hidden(table))
+            writer_copy_again(pl, table, err->msg);
+        else if (err->kind == ERR_COPY)
+            mend_table(pl, table, err->msg);
         if (err->kind == ERR_COPY)
-            return pipe_table_is_hidden(table) ? writer_copy_again(pl, table, err->msg, err)
-                                               : mend_table(pl, table, err->msg, err);
+            return true;
         if (try_again(pl, table, &retry, "cannot write", err))
             continue;
         return gave_up(pl, table, err);
@@ -360,8 +362,10 @@ writer_epoch(Pipeline *pl, Epoch *epoch, Error *err)
 
         if (!park_note_stands(note))
             continue;
-        TRY(note->copy_again ? writer_copy_again(pl, note->table, note->reason, err)
-                             : park_table(pl, note->table, note->reason, err));
+        if (note->copy_again)
+            writer_copy_again(pl, note->table, note->reason);
+        else
+            writer_park(pl, note->table, note->reason);
     }
     for (size_t i = 0; i < BUF_COUNT(&epoch->parts, EpochPart); i++) {
         const EpochPart *part = &BUF_AT(&epoch->parts, EpochPart, i);

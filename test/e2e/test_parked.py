@@ -260,6 +260,96 @@ def test_a_copy_that_cannot_begin_holds_up_nobody(database, walberg, lake):
     assert walberg.stop() == 0
 
 
+@contextlib.contextmanager
+def bad_hint(folder):
+    """Reading where the table's metadata is fails as on a bad disk; committing does not need it."""
+    hint = folder / "metadata/version-hint.text"
+    aside = hint.rename(hint.with_suffix(".aside"))
+    hint.symlink_to("/proc/self/mem")
+    yield
+    hint.unlink()
+    aside.rename(hint)
+
+
+def begin_big(database, walberg, last):
+    """A transaction that comes in pieces, until the first one is in the lake; its thread."""
+    insert = threading.Thread(target=database.execute, args=[
+        "insert into big select n, repeat(md5(n::text), 32), 0.0 from generate_series(1, 80000) n"
+        f" union all select 0, '', '{last}'::numeric"])
+    insert.start()
+    wait_for("a piece", lambda: list((warehouse(walberg) / "public/big/data").rglob("*.parquet")),
+             60, pause=0.01)
+    return insert
+
+
+BIG = "create table big (id int primary key, v text, n numeric(6,2))"
+
+
+def test_a_table_that_cannot_be_reloaded_waits_alone(database, walberg, lake):
+    """When the stream was interrupted amid a transaction that it has a part of."""
+    database.execute(*TABLES, BIG)
+    walberg.extra_environment = {"WALBERG_LIMITS": "away.min_ms=2000"}
+    walberg.start(memory="64MB")
+    walberg.wait_streaming()
+    insert = begin_big(database, walberg, 1)
+    walberg.process.send_signal(signal.SIGSTOP)
+    with bad_hint(warehouse(walberg) / "public/big"):
+        insert.join()
+        end_session(database)
+        walberg.process.send_signal(signal.SIGCONT)
+        wait_for("parked", lambda: states(walberg)["public.big"] == "parked", 30)
+        reason = why(walberg, "public.big")
+        assert "Input/output error" in reason and "tried again" in reason
+        database.execute("insert into other values (1)")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        end_session(database)
+        database.execute("insert into other values (2)")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+    wait_for("it is back", lambda: states(walberg)["public.big"] == "streaming", 60)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other", "big"], readers=["duckdb"])
+    assert walberg.stop() == 0
+
+
+def test_a_parked_table_that_cannot_be_reloaded_holds_up_nobody(database, walberg, lake):
+    """Nothing comes to it any more, and a copy reloads it."""
+    database.execute(*TABLES, BIG)
+    walberg.start(memory="64MB", on_reject="park")
+    walberg.wait_streaming()
+    insert = begin_big(database, walberg, "NaN")
+    with bad_hint(warehouse(walberg) / "public/big"):
+        insert.join()
+        wait_for("parked", lambda: states(walberg)["public.big"] == "parked", 60)
+        for number in (1, 2):
+            database.execute(f"insert into other values ({number})")
+            wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+            end_session(database)
+    database.execute("delete from big where n = 'NaN'")
+    walberg.call("resync", *walberg.positional(), "big", check=True)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other", "big"], readers=["duckdb"])
+    assert walberg.stop() == 0
+
+
+def test_a_change_of_columns_that_cannot_be_committed_waits_alone(database, walberg, lake):
+    database.execute(*TABLES)
+    walberg.once()
+    walberg.extra_environment = {"WALBERG_LIMITS": "away.min_ms=2000"}
+    with full_file_system(warehouse(walberg) / lake.table("t").folder) as filler:
+        walberg.start()
+        walberg.wait_caught_up()
+        database.execute("alter table t add column c int")
+        wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30)
+        assert "No space left" in why(walberg) and "tried again" in why(walberg)
+        database.execute("insert into other values (1)", "update t set c = 1 where id = 5")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        filler.unlink()
+        wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
+        walberg.wait_caught_up()
+        compare(database, lake, ["t", "other"], readers=["duckdb"])
+        assert walberg.stop() == 0
+
+
 def test_a_table_left_out_for_a_while_is_parked(database, walberg):
     database.execute(*TABLES)
     walberg.once()
