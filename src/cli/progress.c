@@ -38,6 +38,16 @@ progress_say(Progress *progress, const char *fmt, ...)
 }
 
 void
+progress_note(Progress *progress, const char *error)
+{
+    if (error != NULL && !progress->noted && !progress->silent) {
+        progress_end(progress);
+        fprintf(stderr, "walberg run: %s\n", error);
+    }
+    progress->noted = error != NULL;
+}
+
+void
 progress_end(Progress *progress)
 {
     if (progress->shown)

@@ -11,6 +11,7 @@ typedef struct Progress {
     bool silent;
     bool terminal;
     bool shown; /* a live line stands there */
+    bool noted;
     int64_t said_ms;
 } Progress;
 
@@ -18,6 +19,9 @@ void progress_begin(Progress *progress, bool quiet);
 /* Whether it is time to say something: asking costs a clock reading. */
 bool progress_due(const Progress *progress);
 void progress_say(Progress *progress, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* A line that stays: what walberg run says is in the way, which a command that waits for it passes
+ * on. NULL: nothing is. Said once for as long as there is something. */
+void progress_note(Progress *progress, const char *error);
 /* The live line goes, so that results stand alone. */
 void progress_end(Progress *progress);
 

@@ -187,6 +187,7 @@ look(Resync *resync, int64_t since_us, size_t *out_waiting, Error *err)
                                                                          : text_of(table, "error"));
         rows += json_integer_value(json_object_get(table, "copied_rows"));
     }
+    progress_note(&resync->progress, text_of(status, "error"));
     if (progress_due(&resync->progress))
         progress_say(&resync->progress, "copying %zu tables, %" PRId64 " rows so far", *out_waiting,
                      rows);

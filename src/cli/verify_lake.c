@@ -78,7 +78,10 @@ look(Verify *verify, bool *out_running, Error *err)
     if (!state_folder_status(verify->config, verify->round_arena, &status, &ignored))
         status = NULL;
     look_at_tables(verify, status);
-    return verify_load_state(verify, err);
+    TRY(verify_load_state(verify, err));
+    if (*out_running && (verify->copying || !has_reached(verify)))
+        progress_note(&verify->progress, json_string_value(json_object_get(status, "error")));
+    return true;
 }
 
 /* Nobody streams. The lake is as of the snapshot if nothing waits for it in the slot. */

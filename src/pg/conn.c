@@ -1,10 +1,13 @@
 #include "pg/conn_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+
+enum { BEAT_MS = 1000 };
 
 void
 pg_close(PgConn *conn)
@@ -32,6 +35,12 @@ int
 pg_server_version(const PgConn *conn)
 {
     return PQserverVersion(conn->pg);
+}
+
+int
+pg_backend_pid(const PgConn *conn)
+{
+    return PQbackendPID(conn->pg);
 }
 
 bool
@@ -101,6 +110,14 @@ wait_without_token(int fd, short events, int64_t ms, bool *out_ready, Error *err
     }
 }
 
+void
+pg_set_beat(PgConn *conn, void (*beat)(void *arg), void *arg)
+{
+    assert(conn->answer_ms < 0);
+    conn->beat = beat;
+    conn->beat_arg = arg;
+}
+
 bool
 conn_wait(PgConn *conn, short events, int64_t ms, bool *out_ready, Error *err)
 {
@@ -121,7 +138,11 @@ conn_next_result(PgConn *conn, PGresult **out_result, Error *err)
     while (PQisBusy(conn->pg)) {
         bool ready;
 
-        TRY(conn_wait(conn, POLLIN, conn->answer_ms, &ready, err));
+        TRY(conn_wait(conn, POLLIN, conn->beat == NULL ? conn->answer_ms : BEAT_MS, &ready, err));
+        if (!ready && conn->beat != NULL) {
+            conn->beat(conn->beat_arg);
+            continue;
+        }
         if (!ready) {
             request_cancel(conn);
             return FAIL(err, ERR_TRANSIENT, "%s: no answer within %lld s", conn->describe,

@@ -36,6 +36,7 @@ void pg_closep(PgConn **conn);
 int pg_server_version(const PgConn *conn); /* 150018 */
 /* Of libpq, e.g. 150018. */
 int pg_library_version(void);
+int pg_backend_pid(const PgConn *conn); /* the server's process */
 bool pg_is_replication(const PgConn *conn);
 const char *pg_database(const PgConn *conn);
 /* host, port, user for messages, without secrets: "postgres@db.example:5432/shop" */
@@ -101,6 +102,9 @@ bool pg_ask(PgConn *conn, Arena *arena, const char *sql, int param_count, const 
  * commands). The result of the last one, or NULL. */
 bool pg_exec(PgConn *conn, Arena *arena, const char *sql, PgResult *out_result,
              Error *err) WARN_UNUSED;
+/* A statement may wait in the server for a long time: then this is called every second, by the
+ * thread that waits. Not on an impatient connection. NULL: no more. */
+void pg_set_beat(PgConn *conn, void (*beat)(void *arg), void *arg);
 /* The SQLSTATE of the last failure on this connection, "" when none: "42501". */
 const char *pg_sqlstate(const PgConn *conn);
 

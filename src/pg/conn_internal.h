@@ -10,10 +10,12 @@ struct PgConn {
     PGconn *pg;
     Cancel *cancel; /* NULL: cannot be interrupted */
     bool replication;
-    int64_t answer_ms; /* an answer may take; -1: as long as it takes */
-    bool streaming;    /* between pg_stream_start and the end of the stream */
-    char *row;         /* last row or frame of PQgetCopyData, ours to free */
-    char sqlstate[6];  /* of the last failure, "" when none */
+    int64_t answer_ms;       /* an answer may take; -1: as long as it takes */
+    void (*beat)(void *arg); /* NULL: nothing is to be done while an answer is waited for */
+    void *beat_arg;
+    bool streaming;   /* between pg_stream_start and the end of the stream */
+    char *row;        /* last row or frame of PQgetCopyData, ours to free */
+    char sqlstate[6]; /* of the last failure, "" when none */
     char describe[320];
 };
 

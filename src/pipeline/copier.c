@@ -352,6 +352,26 @@ show_progress(Copier *copier)
              LOG_INT("rows_per_second", rows * 1000 / (now - copier->started_ms + 1)));
 }
 
+/* Everything that a copy does in the server begins with waiting for others' transactions. */
+static void
+look_at_waits(Pipeline *pl)
+{
+    Copier *copier = pl->copier;
+    AUTO_BUF Buf pids = {0};
+    int waiting = atomic_load(&copier->waiting);
+
+    if (!waits_due(pl))
+        return;
+    if (waiting != 0)
+        BUF_PUSH(&pids, int, waiting);
+    for (int i = 0; atomic_load(&copier->planned) && i < copier->plan.count; i++) {
+        waiting = atomic_load(&copier->opening[i]);
+        if (waiting != 0)
+            BUF_PUSH(&pids, int, waiting);
+    }
+    waits_look(pl, &pids);
+}
+
 bool
 copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err)
 {
@@ -360,6 +380,7 @@ copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err)
     Finished *finished = queue_take_for(copier->finished, ms, &timeout);
 
     show_progress(copier);
+    look_at_waits(pl);
     if (finished != NULL) {
         bool taken = take_finished(pl, finished, err);
 
@@ -415,4 +436,5 @@ copier_free(Pipeline *pl)
     free(copier->tables);
     free(copier);
     pl->copier = NULL;
+    waits_forget(pl);
 }

@@ -41,13 +41,15 @@ struct Copier {
     bool park_on_reject;
     Position frozen;
     PgConn *conn;          /* holds the snapshot */
+    atomic_int waiting;    /* server process that makes the snapshot, or the plan; else 0 */
     SlotSnapshot snapshot; /* valid once the first Finished came */
     size_t count;
     CopyTable *tables;
     SourceTables source;
     Buf done_before; /* CopyRange: of all tables, sorted */
     CopyPlan plan;
-    atomic_bool *done; /* per task */
+    atomic_bool *done;   /* per task */
+    atomic_int *opening; /* per task: the server process that is about to begin it, or 0 */
     atomic_bool planned;
     atomic_int next_task;
     atomic_bool quit;

@@ -102,7 +102,12 @@ run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Er
         .progress = &table->copied_rows,
     };
 
-    TRY(copy_reader_open(conn, task, &run, &source.reader, err));
+    atomic_store(&copier->opening[source.source.load], pg_backend_pid(conn)); /* it takes a lock */
+
+    bool opened = copy_reader_open(conn, task, &run, &source.reader, err);
+
+    atomic_store(&copier->opening[source.source.load], 0);
+    TRY(opened);
     source.batch = batch_new(table->schema, false);
     batch_set_value_limit(source.batch, copier->pl->config->value_limit);
 
@@ -246,6 +251,7 @@ open_snapshot(Copier *copier, Error *err)
     create.name = arena_printf(copier->arena, "walberg_copy_%s", name);
     TRY(FAULT("copy.snapshot", err));
     TRY(pg_connect(&connect, &copier->conn, err));
+    atomic_store(&copier->waiting, pg_backend_pid(copier->conn));
     return source_slot_create(copier->conn, copier->arena, &create, &copier->snapshot, err);
 }
 
@@ -323,6 +329,7 @@ plan(Copier *copier, Error *err)
     int count = 0;
 
     TRY(pg_connect(&connect, &conn, err));
+    atomic_store(&copier->waiting, pg_backend_pid(conn)); /* functions that tell sizes take locks */
     TRY(source_tables_load(conn, copier->arena, &read, &copier->source, err));
     TRY(choose_tables(copier, tables, &count, &pages, err));
 
@@ -341,6 +348,7 @@ static void
 count_tasks(Copier *copier)
 {
     copier->done = ARENA_ARRAY(copier->arena, atomic_bool, (size_t) copier->plan.count);
+    copier->opening = ARENA_ARRAY(copier->arena, atomic_int, (size_t) copier->plan.count);
     for (int i = 0; i < copier->plan.count; i++) {
         CopyTable *copy = table_of_task(copier, &copier->plan.tasks[i]);
 
@@ -367,6 +375,7 @@ copier_coordinate(void *arg)
         tell(copier, NULL, &err);
         return NULL;
     }
+    atomic_store(&copier->waiting, 0);
     count_tasks(copier);
     if (worker_count > copier->plan.count)
         worker_count = copier->plan.count;

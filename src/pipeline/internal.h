@@ -5,6 +5,7 @@
  *   tables.c     tables taken in, attached, found later
  *   shapes.c     schema changes, and tables that are copied again
  *   leaves.c     partitions that come and go
+ *   waits.c      transactions of others that a copy waits for
  *   words.c      labels and attributes that are called otherwise
  *   gaps.c       what the publication hides, and tables that are gone
  *   copier.c     the initial copy; with copier.h, copier_work.c
@@ -30,6 +31,13 @@
 
 typedef struct Copier Copier;
 typedef struct QueryChild QueryChild;
+
+/* A transaction that a copy waits for. */
+typedef struct Waits {
+    int64_t looked_ms;
+    char blocker[64]; /* who was in the way at the last look; "": nobody */
+    char text[1024];  /* what status says of it; "": nothing yet */
+} Waits;
 
 typedef struct Pipeline {
     const PipelineOptions *options;
@@ -72,6 +80,7 @@ typedef struct Pipeline {
     SlotSnapshot snapshot;
     const char *phase; /* of status: "copying", "streaming", "stopped", "failed" */
     char last_error[1024];
+    Waits waits;
     int64_t last_commit_time_us; /* commit time, at the source, of the last transaction committed */
 } Pipeline;
 
@@ -131,6 +140,14 @@ const char *leaves_text(Arena *arena, const SourceTable *source);
 /* Compare them with what the state remembers: rows that came or went with them are a reason to copy
  * the table again. */
 void leaves_follow(Pipeline *pl, PipeTable *table, const SourceTable *now);
+
+/* waits.c */
+
+/* Sessions of ours may wait for somebody's transaction: these server processes (int), looked at
+ * when it is time to. */
+bool waits_due(const Pipeline *pl);
+void waits_look(Pipeline *pl, const Buf *pids);
+void waits_forget(Pipeline *pl);
 
 /* words.c */
 

@@ -410,6 +410,19 @@ announce_slot(Pipeline *pl, Error *err)
     return pipeline_write_state(pl, err);
 }
 
+/* The slot may take as long as somebody's transaction does. */
+static void
+beat(void *arg)
+{
+    Pipeline *pl = arg;
+    AUTO_BUF Buf pids = {0};
+
+    BUF_PUSH(&pids, int, pg_backend_pid(pl->snapshot_conn));
+    if (waits_due(pl))
+        waits_look(pl, &pids);
+    status_write(pl, false);
+}
+
 /* The connection stays open: the first copy reads under the snapshot that it exports. */
 static bool
 make_slot(Pipeline *pl, Error *err)
@@ -425,7 +438,10 @@ make_slot(Pipeline *pl, Error *err)
 
     TRY(pg_connect(&connect, &pl->snapshot_conn, err));
     TRY(FAULT("slot.create", err));
+    pg_set_beat(pl->snapshot_conn, beat, pl);
     TRY(source_slot_create(pl->snapshot_conn, arena, &create, &made, err));
+    pg_set_beat(pl->snapshot_conn, NULL, NULL);
+    waits_forget(pl);
     TRY(FAULT("slot.created", err));
     /* a standby waits for its primary here, and may be promoted meanwhile; nothing was read before
      */

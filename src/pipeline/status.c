@@ -151,6 +151,8 @@ error_of(const Pipeline *pl, Buf *buffer)
 {
     if (pl->last_error[0] != '\0')
         return pl->last_error;
+    if (pl->waits.text[0] != '\0')
+        return pl->waits.text;
     if (child_failures(pl) == 0)
         return NULL;
     buf_printf(buffer, "the query server on %s ended %d times, see the log",

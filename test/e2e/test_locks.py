@@ -1,7 +1,9 @@
 """Locks that others hold for long: whoever waits for one must not make the others wait."""
 import contextlib
 import os
+import re
 import signal
+import threading
 import time
 
 import psycopg
@@ -63,6 +65,99 @@ def test_a_locked_table_holds_up_nobody_else(scene):
     database.execute("insert into held values (2)")
     scene.wait_streaming()
     compare(database, Lake(scene.storage), ["free", "held", "later"], readers=["duckdb"])
+
+
+@contextlib.contextmanager
+def prepared(database):
+    """A transaction that outlives its session; yields what walberg calls it, and what ends it."""
+    with database.connect(autocommit=False) as conn:
+        conn.execute("begin; insert into free values (100); prepare transaction 'it is open'")
+    yield ("prepared transaction 'it is open' (role postgres, database locks)",
+           "in database locks: COMMIT PREPARED 'it is open', or ROLLBACK PREPARED 'it is open'")
+    database.execute("commit prepared 'it is open'")
+
+
+@contextlib.contextmanager
+def opened(database):
+    with database.connect(autocommit=False) as conn:
+        conn.execute("set application_name to psql; insert into free values (100)")
+        pid = conn.info.backend_pid
+        yield (f"the transaction of session {pid} (role postgres, database locks, psql)",
+               f"end it in its session, or SELECT pg_terminate_backend({pid})")
+        conn.commit()
+
+
+def said(scene):
+    return scene.log().count("the copy waits for a transaction to end")
+
+
+@pytest.mark.parametrize("open_transaction", [prepared, opened])
+def test_a_first_start_says_whose_transaction_it_waits_for(open_transaction, scene):
+    """In the log after ten seconds, once; in status as long as it is so."""
+    with open_transaction(scene.database) as (who, how):
+        began = time.monotonic()
+        scene.start()
+        scene.wait_for_log("the copy waits", 30)
+        assert time.monotonic() - began > 9
+        error = wait_for("status", lambda: scene.status()["error"], 10)
+        assert error.startswith(f"the copy waits for the end of {who}, 1")
+        assert error.endswith(f" s old\nhint: {how}")
+        time.sleep(12)
+        assert said(scene) == 1
+        done = scene.call("verify", *scene.positional(), "--timeout", "3s")
+        assert done.stderr.count(who) == 1, done.stderr
+        assert int(re.search(r", (\d+) s old", scene.status()["error"])[1]) > 20
+    scene.wait_streaming()
+    assert scene.status()["error"] is None
+    assert said(scene) == 1
+    compare(scene.database, Lake(scene.storage), ["free", "held"], readers=["duckdb"])
+
+
+def test_a_copy_beside_the_stream_says_whose_transaction_it_waits_for(scene):
+    database = scene.database
+    scene.extra_environment = {"WALBERG_LIMITS": "waits.look_ms=2000"}
+    scene.start()
+    scene.wait_streaming()
+    asked = []
+    resync = threading.Thread(target=lambda: asked.append(
+        scene.call("resync", *scene.positional(), "free")))
+    with prepared(database) as (who, _):
+        resync.start()
+        database.execute("create table later (id int primary key)")
+        scene.wait_for_log("the copy waits", 30)
+        assert who in wait_for("status", lambda: scene.status()["error"], 10)
+        database.execute("insert into held values (2)")
+        arrived(scene, "held")
+        done = scene.call("verify", *scene.positional(), "--timeout", "15s")
+        assert done.stderr.count(who) == 1, done.stderr
+    resync.join(60)
+    assert asked[0].returncode == 0 and asked[0].stderr.count(who) == 1, asked[0].stderr
+    scene.wait_streaming()
+    wait_for("no error", lambda: scene.status()["error"] is None, 10)
+    compare(database, Lake(scene.storage), ["free", "held", "later"], readers=["duckdb"])
+
+
+def test_a_lock_that_a_copy_waits_for_is_named(scene):
+    """By the plan, which asks for sizes, and by the copy of one table. Both locks were taken after
+    the snapshot was made, which waits for those from before."""
+    database = scene.database
+    scene.extra_environment = {"WALBERG_LIMITS": "waits.look_ms=1000"}
+    database.execute("create table big (id int primary key, v text)",
+                     "insert into big select n, md5(n::text) from generate_series(1, 300000) n",
+                     "create table small (id int primary key)")
+    scene.start(copy__workers=1)
+    scene.wait_for_log("slot made", 30)
+    with lock(database):
+        scene.wait_for_log("the copy waits.*which has public.held locked", 30)
+    wait_for("the copy of the one before", lambda: database.rows(
+        "select from pg_stat_activity where query like 'COPY%big%' and state = 'active'"),
+        pause=0.01)
+    with lock(database, "small"):
+        scene.wait_for_log("the copy waits.*which has public.small locked", 30)
+        arrived(scene, "held")
+    scene.wait_streaming()
+    assert scene.status()["error"] is None
+    compare(database, Lake(scene.storage), ["free", "held", "big", "small"], readers=["duckdb"])
 
 
 def test_temporary_tables_do_not_matter(scene):

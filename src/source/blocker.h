@@ -1,0 +1,32 @@
+/* blocker.h - whose open transaction sessions of ours wait for.
+ *
+ * A slot is made when the transactions that were open have ended: the server's process waits for a
+ * lock on the number of each. And one that altered a table keeps it locked until it ends. Both are
+ * seen in pg_locks, by any role; how old another role's session is only by some. */
+#ifndef SOURCE_BLOCKER_H
+#define SOURCE_BLOCKER_H
+
+#include "pg/conn.h"
+
+typedef struct Blocker {
+    const char *id;  /* tells it from others; NULL: nobody is waited for */
+    const char *gid; /* of a prepared transaction, which has no session any more; else NULL */
+    int pid;         /* of a session */
+    const char *database;
+    const char *role;
+    const char *program; /* its application_name, or the kind of server process */
+    int64_t age_s;       /* -1: not for us to know */
+    const char *table;   /* "public.t": whose lock is waited for; NULL: the transaction's end */
+} Blocker;
+
+/* The oldest one that any of our sessions waits for at this moment. `pids` are their processes:
+ * "{123,124}". */
+bool source_blocker_load(PgConn *conn, Arena *arena, const char *pids, Blocker *out_blocker,
+                         Error *err) WARN_UNUSED;
+
+/* "prepared transaction 'x' (role app, database shop), 3 h old" */
+const char *source_blocker_text(Arena *arena, const Blocker *blocker);
+/* How to end it. */
+const char *source_blocker_hint(Arena *arena, const Blocker *blocker);
+
+#endif
