@@ -6,6 +6,7 @@
  * not take it on. */
 #include "cli/check.h"
 
+#include <ctype.h>
 #include <unistd.h>
 
 #include "catalog/catalog.h"
@@ -90,72 +91,157 @@ load_metadata(const PartitionCheck *check, const SourceTable *table, TableMetada
     return !found || metadata_parse(check->arena, loaded.metadata, out_metadata, err);
 }
 
-/* What the lake's table is partitioned by from now on, in today's names; STR_NULL: it follows
- * another setting, or there is no such table. */
-static bool
-followed(const PartitionCheck *check, const SourceTable *table, const PartitionRule *rule,
-         Str *out_text, Error *err)
-{
-    Arena *arena = check->arena;
-    const FitWant want = {.source = table->schema};
+/* A table in the lake that follows the setting. */
+typedef struct Followed {
     TableMetadata *metadata;
-    SchemaFit fit = {0};
-    PartitionSpec next;
-    int lost;
+    SchemaFit fit; /* the shape of its next commit */
+} Followed;
 
-    *out_text = STR_NULL;
-    TRY(load_metadata(check, table, &metadata, err));
-    if (metadata == NULL || !str_eq(property_get(&metadata->properties, PARTITION_PROPERTY),
-                                    partition_rule_text(arena, rule)))
-        return true;
-    TRY(iceberg_fit_schema(arena, metadata, &want, &fit, err));
-    partition_spec_follow(arena, metadata_default_spec(metadata), rule, fit.schema, &next, &lost);
-    *out_text = partition_spec_text(arena, &next, fit.schema);
-    schema_unref(fit.schema);
-    return true;
+static void
+followed_done(Followed *followed)
+{
+    schema_unref(followed->fit.schema);
 }
+
+/* Whether the lake has the table, and in this property of it the setting. What does not fit its
+ * rows comes with a new copy. */
+static bool
+is_followed(const PartitionCheck *check, const SourceTable *table, const char *property,
+            Str setting, Followed *followed)
+{
+    const FitWant want = {.source = table->schema};
+    const FitWant anew = {.source = table->schema, .fresh = true};
+    Arena *arena = check->arena;
+    Error ignored;
+
+    return load_metadata(check, table, &followed->metadata, &ignored) &&
+           followed->metadata != NULL &&
+           str_eq(property_get(&followed->metadata->properties, property), setting) &&
+           (iceberg_fit_schema(arena, followed->metadata, &want, &followed->fit, &ignored) ||
+            iceberg_fit_schema(arena, followed->metadata, &anew, &followed->fit, &ignored));
+}
+
+/* --- the setting to write -------------------------------------------------------------------- */
+
+static Str
+column_name(const TableSchema *schema, int id)
+{
+    for (int i = 0; i < schema->column_count; i++)
+        if (schema->columns[i].field.id == id)
+            return schema->columns[i].field.name;
+    return STR("?"); /* one within a struct: an order of somebody else */
+}
+
+static bool
+is_plain(Str name)
+{
+    bool plain = name.len > 0;
+
+    for (size_t i = 0; i < name.len; i++)
+        plain = plain && (name.ptr[i] == '_' || isalnum((unsigned char) name.ptr[i]));
+    return plain;
+}
+
+/* An item of a list of YAML, in single quotes, because of transforms with brackets. */
+static void
+put_item(Arena *arena, Buf *list, Str transform, Str column, const char *direction)
+{
+    const char *name =
+        is_plain(column) ? arena_str(arena, column).ptr : pg_quote_identifier(arena, column);
+    const char *term = str_eqc(transform, "identity")
+                           ? name
+                           : arena_printf(arena, "%.*s(%s)", STR_ARG(transform), name);
+
+    buf_cstr(list, list->len == 0 ? "'" : ", '");
+    for (; *term != '\0'; term++)
+        buf_printf(list, *term == '\'' ? "''" : "%c", *term);
+    buf_printf(list, "%s'", direction);
+}
+
+static const char *
+spec_setting(Arena *arena, const PartitionSpec *spec, const TableSchema *schema)
+{
+    AUTO_BUF Buf list = {0};
+
+    for (int i = 0; i < spec->field_count; i++)
+        put_item(arena, &list, spec->fields[i].transform,
+                 column_name(schema, spec->fields[i].source_id), "");
+    return arena_strdup(arena, buf_text(&list));
+}
+
+/* NULLs come first ascending and last descending when nothing is said of them. */
+static const char *
+order_setting(Arena *arena, const SortOrder *order, const TableSchema *schema)
+{
+    static const char *const directions[2][2] = {{" nulls last", ""},
+                                                 {" desc", " desc nulls first"}};
+    AUTO_BUF Buf list = {0};
+
+    for (int i = 0; i < order->field_count; i++) {
+        const SortField *field = &order->fields[i];
+
+        put_item(arena, &list, field->transform, column_name(schema, field->source_id),
+                 directions[field->descending][field->nulls_first]);
+    }
+    return arena_strdup(arena, buf_text(&list));
+}
+
+static void
+hint_setting(const PartitionCheck *check, const char *list)
+{
+    report_hint(check->report,
+                arena_printf(check->arena, "set it to [%s], as the columns are called now", list));
+}
+
+/* --- partitions ------------------------------------------------------------------------------ */
 
 void
 check_partition(const PartitionCheck *check, const SourceTable *table, const PartitionRule *rule,
                 const char *item)
 {
-    PartitionSpec spec;
-    Str now;
+    Arena *arena = check->arena;
+    AUTO(followed_done) Followed lake = {0};
+    PartitionSpec next;
+    int lost;
     Error err = {0};
-    Error ignored;
 
-    if (partition_spec_resolve(check->arena, rule, table->schema, &spec, &err))
+    if (partition_spec_resolve(arena, rule, table->schema, &next, &err))
         return;
-    if (!followed(check, table, rule, &now, &ignored) || now.ptr == NULL) {
+    if (!is_followed(check, table, PARTITION_PROPERTY, partition_rule_text(arena, rule), &lake)) {
         report_message(check->report, item, VERDICT_FAIL, err.msg);
         return;
     }
+    partition_spec_follow(arena, metadata_default_spec(lake.metadata), rule, lake.fit.schema, &next,
+                          &lost);
     report_add(check->report, item, VERDICT_WARN, "%.*s; the lake, which knew it, goes on by %s",
-               (int) strcspn(err.msg, "\n"), err.msg, now.len == 0 ? "nothing" : now.ptr);
-    report_hint(check->report,
-                arena_printf(check->arena, "set it to [%.*s], as the columns are called now",
-                             STR_ARG(now)));
+               (int) strcspn(err.msg, "\n"), err.msg,
+               next.field_count == 0 ? "nothing"
+                                     : partition_spec_text(arena, &next, lake.fit.schema).ptr);
+    hint_setting(check, spec_setting(arena, &next, lake.fit.schema));
 }
+
+/* --- sort order ------------------------------------------------------------------------------ */
 
 void
 check_sort(const PartitionCheck *check, const SourceTable *table, const SortRule *rule,
            const char *item)
 {
-    TableMetadata *metadata = NULL;
-    SortOrder order;
+    Arena *arena = check->arena;
+    AUTO(followed_done) Followed lake = {0};
+    SortOrder next;
+    int lost;
     Error err = {0};
-    Error ignored;
 
-    if (sort_order_resolve(check->arena, rule, table->schema, &order, &err))
+    if (sort_order_resolve(arena, rule, table->schema, &next, &err))
         return;
-    if (!load_metadata(check, table, &metadata, &ignored) || metadata == NULL ||
-        !str_eq(property_get(&metadata->properties, SORT_PROPERTY),
-                sort_rule_text(check->arena, rule))) {
+    if (!is_followed(check, table, SORT_PROPERTY, sort_rule_text(arena, rule), &lake)) {
         report_message(check->report, item, VERDICT_FAIL, err.msg);
         return;
     }
+    sort_order_follow(arena, metadata_default_sort_order(lake.metadata), rule, lake.fit.schema,
+                      &next, &lost);
     report_add(check->report, item, VERDICT_WARN,
                "%.*s; the lake, which knew it, stays sorted by the columns that are left",
                (int) strcspn(err.msg, "\n"), err.msg);
-    report_hint(check->report, "write the names that the columns have now");
+    hint_setting(check, order_setting(arena, &next, lake.fit.schema));
 }

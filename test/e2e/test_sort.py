@@ -3,6 +3,7 @@ which says it is sorted really is, lib/iceberg_check.py says of every table of e
 is asserted which files do. The table stays equal by value through every reader."""
 import json
 import random
+import re
 import subprocess
 
 import pytest
@@ -224,6 +225,42 @@ def test_a_column_that_is_sorted_by_changes(change, left, running, database, wal
     assert walberg.call("check", *walberg.positional()).returncode == 0
     metadata = lake.table("t").metadata
     assert (9, metadata["default-sort-order-id"] or None) in files(lake)
+
+
+@pytest.mark.parametrize("change, now", [
+    ("alter table t rename at to moment; alter table t rename region to \"the region's\"",
+     "bucket[4](id), \"the region's\" nulls last, day(moment) desc, moment desc nulls first"),
+    ("alter table t drop region", "bucket[4](id), day(at) desc, at desc nulls first"),
+    ("alter table t alter at type text[] using array[at]", "bucket[4](id), region nulls last"),
+    ("alter table t drop region; alter table t drop at; alter table t drop id", ""),
+])
+def test_check_says_of_old_names_what_to_write(change, now, database, walberg, lake):
+    """Pasted into the settings, it is the order that the lake goes on with."""
+    walberg.settings.update(sort("t", "bucket[4](id)", "region nulls last", "day(at) desc",
+                                 "at desc nulls first"))
+    database.execute("create table t (id int, at timestamp, region text)",
+                     "alter table t replica identity full")
+    walberg.once()
+    database.execute(*change.split("; "), "alter table t add more int",
+                     "insert into t default values")
+
+    def check():
+        done = walberg.call("check", "--json", *walberg.positional())
+        assert done.returncode == 0, done.stdout
+        return [item for item in json.loads(done.stdout) if "stays sorted" in item["message"]]
+
+    for _ in range(2):  # before the lake follows the columns, and after
+        (item,) = check()
+        hint = re.fullmatch(r"set it to (\[.*\]), as the columns are called now", item["hint"])
+        assert hint[1].replace("''", "'").replace("', '", ", ").strip("[']") == now
+        walberg.once()
+    before = order(lake)
+    walberg.settings["tables.public.t.sort"] = hint[1]
+    database.execute("insert into t default values")
+    walberg.once()
+    assert check() == []
+    assert order(lake) == before
+    assert len(before) == (now.count(",") + 1 if now else 0)
 
 
 def with_order(lake, name, fields):
