@@ -1,10 +1,56 @@
 #include "base/folder.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+
+/* `path` was just made by us, and is open. Where that is not allowed (a network file system may not
+ * let root), it stays root's. */
+static void
+give(int fd, const char *path)
+{
+    AUTO_BUF Buf above = {0};
+    const char *slash = strrchr(path, '/');
+    struct stat folder;
+
+    if (fd < 0 || geteuid() != 0)
+        return;
+    buf_append(&above, path, slash == NULL ? 0 : (size_t) (slash - path));
+    buf_cstr(&above, slash == NULL ? "." : "/");
+    if (stat(buf_text(&above), &folder) == 0 && folder.st_uid != 0)
+        (void) !fchown(fd, folder.st_uid, folder.st_gid);
+}
+
+int
+folder_mkdir(const char *path, mode_t mode)
+{
+    if (mkdir(path, mode) != 0)
+        return -1;
+
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    give(fd, path);
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
+int
+folder_create_file(const char *path, int flags, mode_t mode)
+{
+    int fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+
+    assert((flags & O_EXCL) == 0);
+    if (fd < 0 && errno == EEXIST)
+        return open(path, flags | O_CREAT | O_CLOEXEC, mode);
+    give(fd, path);
+    return fd;
+}
 
 /* A parent that cannot be looked into or written to need not matter: the last folder tells. */
 bool
@@ -20,10 +66,10 @@ folder_make(const char *folder, mode_t mode, Error *err)
         if (slash == path || slash[-1] == '/')
             continue;
         *slash = '\0';
-        (void) mkdir(path, mode);
+        (void) folder_mkdir(path, mode);
         *slash = '/';
     }
-    if (mkdir(path, mode) != 0 && errno != EEXIST)
+    if (folder_mkdir(path, mode) != 0 && errno != EEXIST)
         return FAIL(err, ERR_INPUT, "cannot make folder %s: %s", folder, strerrordesc_np(errno));
     return true;
 }

@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/json_writer.h"
 #include "cli/connect.h"
@@ -56,7 +57,7 @@ lock_folder(Cleanup *cleanup, Error *err)
 
     if (access(cleanup->config->state, F_OK) != 0)
         return true;
-    cleanup->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    cleanup->lock_fd = folder_create_file(path, O_RDWR, 0600);
     if (cleanup->lock_fd < 0)
         return FAIL(err, ERR_INPUT, "cannot open %s: %s", path, strerrordesc_np(errno));
     if (flock(cleanup->lock_fd, LOCK_EX | LOCK_NB) == 0)

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "base/folder.h"
 #include "store/fs_file.h"
 
 enum {
@@ -128,7 +129,7 @@ make_header(const Journal *journal, char header[HEADER_SIZE])
 bool
 journal_create(Journal *journal, const char *path, uint64_t number, Error *err)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = folder_create_file(path, O_RDWR | O_TRUNC, 0600);
     char header[HEADER_SIZE];
 
     if (fd < 0)

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "base/folder.h"
 #include "store/fs_file.h"
 
 enum {
@@ -391,7 +392,7 @@ struct RunWriter {
 bool
 run_create(const RunOptions *options, RunWriter **out_writer, Error *err)
 {
-    int fd = open(options->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = folder_create_file(options->path, O_RDWR | O_TRUNC, 0600);
 
     if (fd < 0)
         return fs_fail(err, "create", options->path);

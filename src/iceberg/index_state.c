@@ -22,6 +22,7 @@
 
 #include "avro/json_node.h"
 #include "base/fault.h"
+#include "base/folder.h"
 #include "base/json_writer.h"
 #include "store/fs_file.h"
 
@@ -120,7 +121,8 @@ put_state(const Index *index, Buf *out)
 static bool
 write_file(const char *path, Str text, Error *err)
 {
-    FILE *file = fopen(path, "we");
+    int fd = folder_create_file(path, O_WRONLY | O_TRUNC, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 
     if (file == NULL)
         return fs_fail(err, "create", path);

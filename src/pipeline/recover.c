@@ -79,7 +79,7 @@ lock_state(Pipeline *pl, Error *err)
     int64_t until = clock_ms() + LOCK_WAIT_MS;
 
     TRY(make_state_folder(pl->config->state, err));
-    pl->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    pl->lock_fd = folder_create_file(path, O_RDWR, 0600);
     if (pl->lock_fd < 0)
         return FAIL(err, ERR_INPUT, "cannot open %s: %s", path, strerrordesc_np(errno));
     while (flock(pl->lock_fd, LOCK_EX | LOCK_NB) != 0) {

@@ -1,10 +1,12 @@
 /* status.c - <state>/status.json: what `walberg status` shows of a running pipeline. Replaced by
  * rename, at most once a second; keys as in the interface, with pid and updated_us added. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/folder.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
@@ -200,7 +202,8 @@ status_write(Pipeline *pl, bool now)
     AUTO_BUF Buf text = {0};
     const char *path = arena_printf(arena, "%s/status.json", pl->config->state);
     const char *temporary = arena_printf(arena, "%s.new", path);
-    FILE *file = fopen(temporary, "we");
+    int fd = folder_create_file(temporary, O_WRONLY | O_TRUNC, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 
     pl->status_written_ms = clock_ms();
     put_status(pl, &text);

@@ -42,11 +42,11 @@ static bool
 lock_folder(const FileCache *cache, Arena *arena, int operation, int *out_fd, Error *err)
 {
     const char *path = arena_printf(arena, "%s.lock", cache->folder);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = folder_create_file(path, O_RDWR, 0600);
 
     if (fd < 0 && errno == ENOENT) {
         TRY(folder_make_above(path, 0700, err));
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        fd = folder_create_file(path, O_RDWR, 0600);
     }
     if (fd < 0)
         return fs_fail(err, "open", path);
@@ -93,7 +93,7 @@ open_hold(FileHold *hold, const char *folder, Error *err)
     random_bytes(&random, sizeof random);
     buf_printf(&path, "%s/%016" PRIx64, folder, random);
 
-    int fd = open(buf_text(&path), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    int fd = folder_create_file(buf_text(&path), O_WRONLY | O_APPEND, 0600);
 
     if (fd < 0)
         return fs_fail(err, "open", buf_text(&path));

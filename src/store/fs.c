@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "store/fs_file.h"
 
@@ -291,7 +292,7 @@ lock_folder(FsStore *fs, const char *target, int *out_fd, Error *err)
     TRY(fs_join(folder, FS_LOCK_NAME, path, err));
     for (int tries = 0; tries < FS_FOLDER_TRIES_MAX; tries++) {
         TRY(fs_folders_ensure(&fs->folders, folder, err));
-        *out_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        *out_fd = folder_create_file(path, O_RDWR, 0666);
         if (*out_fd < 0 && errno != ENOENT)
             break;
         while (*out_fd >= 0 && flock(*out_fd, LOCK_EX) != 0)

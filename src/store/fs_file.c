@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/folder.h"
 #include "base/hash.h"
 
 enum { COPY_BYTES = 1 << 17 };
@@ -152,7 +153,7 @@ make_one(const char *folder, bool *out_made, Error *err)
 {
     struct stat st;
 
-    *out_made = mkdir(folder, 0777) == 0;
+    *out_made = folder_mkdir(folder, 0777) == 0;
     if (*out_made)
         return true;
     if (errno != EEXIST)

@@ -171,6 +171,13 @@ def test_queries_go_on_while_a_table_is_copied_in_the_middle_of_a_backlog(databa
     wait_for("the copy", lambda: is_equal(database, lake, ["t", "s"]), 30)
 
 
+def let_in(folder):
+    """Other users come to what is below."""
+    for above in (folder, *folder.parents):
+        if above.owner() == "root" and above.name.startswith(("pytest-", "popen-", "test_")):
+            above.chmod(0o755)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_who_may_ask(database, walberg):
     """Root, as the user that runs it; nobody else."""
@@ -180,9 +187,7 @@ def test_who_may_ask(database, walberg):
     daemon, nobody = 1, 65534
     os.chown(folder, nobody, nobody)
     os.chown(folder / "status.json", nobody, nobody)
-    for above in (walberg.folder, *walberg.folder.parents):
-        if above.owner() == "root" and above.name.startswith(("pytest-", "popen-", "test_")):
-            above.chmod(0o755)
+    let_in(walberg.folder)
     # a capability reads what only root may, such as the program in root's home
     user = ["setpriv", f"--reuid={daemon}", "--clear-groups", "--inh-caps=+dac_override",
             "--ambient-caps=+dac_override"]
@@ -193,6 +198,42 @@ def test_who_may_ask(database, walberg):
     assert not (folder / "resync").exists()
     assert resync(walberg, "t").returncode == 0
     assert (folder / "resync").stat().st_uid == nobody
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_what_root_does_beside_a_service_stops_nothing(database, walberg, lake):
+    """Folders, locks and the files of the state, in folders of another user, are that user's."""
+    nobody = 65534
+    # a capability reads what only root may, such as the program in root's home, and writes nothing
+    service = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups",
+               "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    database.execute(*TABLES)
+    let_in(walberg.folder)
+    folders = [walberg.folder / "state", walberg.folder / "lake"]
+    for folder in folders:
+        folder.mkdir()
+        os.chown(folder, nobody, nobody)
+    for number in (1, 2):
+        for command in ("run", "--once"), ("check",), ("verify",):
+            walberg.call(*command, *walberg.positional(), check=True)
+        paths = [path for path in folders[0].rglob("*")] + [
+            path for path in folders[1].rglob("*")
+            if path.is_dir() or path.name.startswith(".walberg.")]
+        assert {"lock", "status.json", "index.json", "public", ".walberg.lock"} <= {
+            path.name for path in paths}
+        assert {(path.stat().st_uid, path.stat().st_gid) for path in paths} == {(nobody, nobody)}
+        database.execute(f"insert into t values ({1000 + number}, 'x')")
+        done = subprocess.run([*service, *walberg.command("run", "--once", *walberg.positional())],
+                              check=False, capture_output=True, text=True, cwd=walberg.folder)
+        assert done.returncode == 0, done.stderr
+        compare(database, lake, ["t"])
+        database.execute(f"update t set v = 'y' where id = {1000 + number}")
+    foreign = walberg.folder / "foreign"
+    foreign.touch()
+    (folders[0] / "lock").unlink()
+    (folders[0] / "lock").symlink_to(foreign)
+    walberg.once()
+    assert foreign.stat().st_uid == 0                 # it was there: it stays whose it is
 
 
 def test_a_request_that_cannot_be_read_stops_nothing(database, walberg, lake):
