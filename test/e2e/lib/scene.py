@@ -122,8 +122,9 @@ class Scene:
 
     # --- the program -----------------------------------------------------------------------
 
-    def run(self, fault=None):
-        self.walberg.extra_environment = {"WALBERG_FAULT": fault} if fault else {}
+    def run(self, fault=None, **environment):
+        self.walberg.extra_environment = {**environment,
+                                          **({"WALBERG_FAULT": fault} if fault else {})}
         return self.walberg.call("run", "--once", *self.walberg.positional())
 
     def suffer(self, fault):
