@@ -104,6 +104,8 @@ have_row(Feed *feed)
             feed->failed = feed->ended = true;
             return false;
         }
+        assert(!feed->write->no_negative_zero || block.rows == 0 ||
+               !columns_have_negative_zero(block.columns, feed->write->field_count));
         feed->block = block;
         feed->wide = is_wide(feed, &block);
         feed->at = 0;
@@ -263,23 +265,17 @@ or_default(int64_t value, int64_t otherwise)
     return value > 0 ? value : otherwise;
 }
 
-/* Also inside of lists, maps and structs. */
 static bool
 has_reals(const Field *fields, int count)
 {
-    for (int i = 0; i < count; i++) {
-        const Type *type = fields[i].type;
-
-        if (type->kind == TYPE_FLOAT32 || type->kind == TYPE_FLOAT64 ||
-            has_reals(type->fields, type->field_count))
+    for (int i = 0; i < count; i++)
+        if (type_has_reals(fields[i].type))
             return true;
-    }
     return false;
 }
 
-/* DuckDB's dictionaries (1.5.6) take 0 and -0 for one value, the first of the two. There is no
- * option for single columns; without dictionaries files are no larger, because zstd sees
- * repetition, too.
+/* DuckDB's dictionaries (1.5.6) take 0 and -0 for one value, the first of the two, and there is no
+ * option for single columns: where a -0 may come, no column has one.
  *
  * PARQUET_VERSION stays V1: V2 would take a fifth off the time, but not every reader has its delta
  * encodings (the vectorized one of older Iceberg releases refuses the file). Bloom filters are off:
@@ -295,7 +291,7 @@ put_copy(Buf *out, Arena *arena, const Duck *duck, const Feed *feed)
     put_field_ids(out, arena, write->fields, write->field_count, true);
     buf_printf(out, "}, ROW_GROUP_SIZE %" PRId64,
                or_default(write->row_group_rows, ROW_GROUP_ROWS));
-    if (has_reals(write->fields, write->field_count))
+    if (!write->no_negative_zero && has_reals(write->fields, write->field_count))
         buf_cstr(out, ", DICTIONARY_SIZE_LIMIT 0");
     if (duck->threads == 1)
         buf_printf(out, ", ROW_GROUP_SIZE_BYTES %" PRId64,

@@ -35,6 +35,9 @@ typedef struct ParquetWrite {
     const Field *fields; /* names, ids (nested ones too) and types */
     int field_count;
     RowSource *rows;
+    /* No real among the rows is -0, which DuckDB's dictionaries take for 0. Without this promise
+     * rows with reals are written without dictionaries: often larger files, slower to query. */
+    bool no_negative_zero;
     /* A row group is built in memory, which takes about three and a half times its bytes: 85 MB
      * with these defaults. */
     int64_t row_group_rows;  /* 0 = 122880; rounded to what DuckDB accepts */

@@ -257,6 +257,30 @@ column_row_memory(const Column *column, size_t row)
     return bytes;
 }
 
+/* By their bits: in arithmetic both zeros are equal. */
+static bool
+has_negative_zero(const Column *column)
+{
+    bool found = false;
+
+    if (column->type->kind == TYPE_FLOAT32)
+        for (size_t row = 0; row < column->rows; row++)
+            found |= BUF_AT(&column->values, uint32_t, row) == UINT32_C(1) << 31;
+    if (column->type->kind == TYPE_FLOAT64)
+        for (size_t row = 0; row < column->rows; row++)
+            found |= BUF_AT(&column->values, uint64_t, row) == UINT64_C(1) << 63;
+    return found || columns_have_negative_zero(column->children, column->type->field_count);
+}
+
+bool
+columns_have_negative_zero(const Column *columns, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (has_negative_zero(&columns[i]))
+            return true;
+    return false;
+}
+
 /* --- Encoding -------------------------------------------------------------------------------- */
 
 /* Part of every key hash that is stored anywhere: never renumber. */

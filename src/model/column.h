@@ -93,6 +93,9 @@ size_t column_memory(const Column *column);
 /* Of one row. */
 size_t column_row_memory(const Column *column, size_t row);
 
+/* Whether a real in them, or deeper, is -0. Counts what rows no longer point at, too. */
+bool columns_have_negative_zero(const Column *columns, int count);
+
 /* Append a canonical encoding of the row's typed value to out: tag, width or length, bytes; nested
  * values in order. Equal values give equal bytes whether they came from COPY, from the stream or
  * back out of a Parquet file: key hashes are made of it. A promoted column (int to long, float to

@@ -386,6 +386,15 @@ type_is_nested(const Type *type)
 }
 
 bool
+type_has_reals(const Type *type)
+{
+    for (int i = 0; i < type->field_count; i++)
+        if (type_has_reals(type->fields[i].type))
+            return true;
+    return type->kind == TYPE_FLOAT32 || type->kind == TYPE_FLOAT64;
+}
+
+bool
 type_eq(const Type *a, const Type *b)
 {
     if (a->kind != b->kind || a->field_count != b->field_count)

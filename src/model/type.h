@@ -122,6 +122,8 @@ void type_duckdb_name(const Type *type, Buf *out);
 size_t type_width(const Type *type);
 
 bool type_is_nested(const Type *type);
+/* Float or double, or one of them somewhere inside. */
+bool type_has_reals(const Type *type);
 /* Same kinds and names. What does not count: field ids, required, defaults, and how the Postgres
  * text is spelled (form, delimiter), so money equals numeric(19,2) here: compare OIDs and typmods
  * too when asking whether rows can still be parsed. */

@@ -250,6 +250,8 @@ choose_snapshot(Refresh *refresh, LakeTable *table)
         table->copying != copying_before ||
         table->snapshot_id != (table->wanted == NULL ? 0 : table->wanted->snapshot_id))
         table->changed = true;
+    if (!table->changed && table->retry_ms == 0)
+        table->failing_ms = 0; /* nothing is left to be read: what failed has passed */
 }
 
 static bool

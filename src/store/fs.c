@@ -294,7 +294,7 @@ lock_folder(FsStore *fs, const char *target, int *out_fd, Error *err)
         TRY(fs_folders_ensure(&fs->folders, folder, err));
         *out_fd = folder_create_file(path, O_RDWR, 0666);
         if (*out_fd < 0 && errno != ENOENT)
-            break;
+            return fs_fail(err, "open", path);
         while (*out_fd >= 0 && flock(*out_fd, LOCK_EX) != 0)
             if (errno != EINTR)
                 return fs_fail(err, "lock", path);
@@ -305,7 +305,7 @@ lock_folder(FsStore *fs, const char *target, int *out_fd, Error *err)
         *out_fd = -1;
         fs_folders_forget(&fs->folders);
     }
-    return fs_fail(err, "open", path);
+    return FAIL(err, ERR_TRANSIENT, "folder %s is removed again and again", folder);
 }
 
 static bool

@@ -3,9 +3,9 @@
  *
  *     parquet_write [rows [row group rows [row group bytes [dead row in n]]]]
  *
- * Prints rows a second, bytes a row, and the peak of the process' memory before and after. Built
- * by: cc -O2 -D_GNU_SOURCE -I../../src parquet_write.c libwalberg.a and the libraries of the
- * program. */
+ * Prints rows a second, bytes a row, and the peak of the process' memory before and after. With
+ * NEGATIVE_ZERO=1 as if one might come: without dictionaries. Built by: cc -O2 -D_GNU_SOURCE
+ * -I../../src parquet_write.c libwalberg.a and the libraries of the program. */
 #include "duck/parquet.h"
 
 #include <inttypes.h>
@@ -180,7 +180,8 @@ main(int argc, char **argv)
                           .field_count = COLUMNS,
                           .rows = &blocks.source,
                           .row_group_rows = argument(argc, argv, 2, 0),
-                          .row_group_bytes = argument(argc, argv, 3, 0)};
+                          .row_group_bytes = argument(argc, argv, 3, 0),
+                          .no_negative_zero = getenv("NEGATIVE_ZERO") == NULL};
 
     if (!run(&write, rows, &err)) {
         fprintf(stderr, "%s\n", err.msg);

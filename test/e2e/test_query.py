@@ -598,6 +598,23 @@ def test_others_do_not_wait_for_ever_for_a_table(lake, serve):
         wait_for("the table", lambda: answers(conn, "select count(*) from shaped") == [(2,)], 30)
 
 
+def test_patience_begins_anew(lake, serve):
+    """With a table that does not change, after an error that passed."""
+    table_of(lake, "quiet", NUMBERS, numbers(0, 3))[1]()
+    server = serve(lake, WALBERG_LIMITS="query.patience_ms=1500",
+                   WALBERG_FAULT="error:13:store.stat,error:25:store.stat")
+    with server.connect() as conn:
+        def fails(times):
+            assert answers(conn, "select count(*) from quiet") == [(3,)]
+            return server.log_path.read_text().count("public.quiet: look at") == times
+
+        wait_for("an error", lambda: fails(1), 30)
+        time.sleep(2)
+        wait_for("another", lambda: fails(2), 30)
+        time.sleep(0.5)
+        assert fails(2)
+
+
 def test_names_that_differ_in_case_only(lake, serve):
     """Tables are left out rather than one shown for the other, until one of them goes."""
     for name in ("T", "t"):

@@ -1,4 +1,6 @@
 """The table of rejects, _walberg.rejects: whose it is, and what queries see of it."""
+import shutil
+
 from lib.postgres import Database
 from lib.readers import READERS
 from lib.walberg import Walberg
@@ -57,3 +59,40 @@ def test_those_of_all_pipelines_are_shown(database, walberg, lake, tmp_path):
                          'select "table", key from _walberg.rejects order by 1', check=True)
     assert asked.stdout.splitlines() == ["table,key", 't,"{""id"":2}"', 'u,"{""id"":3}"']
     database.server.drop_database(other.name)
+
+
+def test_one_that_another_pipeline_made_again(database, walberg, lake, tmp_path):
+    """Removed, as one empties it, and as many commits later: its versions have the numbers of the
+    one that this pipeline knows."""
+    create = "create table t (id int primary key, n numeric(6, 2))"
+    other = Database(database.server, f"{database.name}_2")
+    second = Walberg(other, walberg.storage, tmp_path, state=str(tmp_path / "state2"),
+                     sink__iceberg__namespace="other_{schema}")
+    try:
+        for program in (walberg, second):
+            program.database.execute(create)
+            program.start().wait_for_log("streaming slot")
+
+        def reject(program, number):
+            program.database.execute(f"insert into t values ({number}, 'NaN')")
+            program.wait_caught_up()
+
+        reject(walberg, 1)
+        reject(second, 2)
+        version = lake.hint(lake.table("rejects", "_walberg"))
+        shutil.rmtree(tmp_path / "lake" / "_walberg" / "rejects")
+        reject(walberg, 3)
+        while lake.hint(lake.table("rejects", "_walberg")) < version:
+            reject(walberg, 3 + len(recorded(lake)))
+        assert lake.hint(lake.table("rejects", "_walberg")) == version
+        reject(second, 8)
+        reject(walberg, 9)
+        keys = [key for _, key in recorded(lake)]
+        assert '{"id":3}' in keys and '{"id":8}' in keys and '{"id":9}' in keys, keys
+        assert len(keys) == len(set(keys)) and '{"id":1}' not in keys, keys
+        for program in (walberg, second):
+            assert [t["state"] for t in program.status()["tables"]] == ["streaming"]
+    finally:
+        second.kill()
+        walberg.kill()
+        database.server.drop_database(other.name)

@@ -1,6 +1,8 @@
 /* Typed columns: appending, copying, truncating, encoding. */
 #include "testing.h"
 
+#include <float.h>
+
 #include "model/column.h"
 
 static const Type string_type = {.kind = TYPE_STRING};
@@ -236,6 +238,39 @@ encoding_tells_values_apart(void **state)
     column_done(&lists);
 }
 
+/* At any depth; neither 0 nor the least number, nor a NULL. */
+static void
+negative_zeros_are_seen(void **state)
+{
+    static const Type *const kinds[] = {&float_type, &double_type};
+    static Field top = {.name = {.ptr = "element", .len = 7}};
+    static const Type list = {.kind = TYPE_LIST, .field_count = 1, .fields = &top};
+    static Field middle = {.name = {.ptr = "m", .len = 1}, .type = &list};
+    static const Type outer = {.kind = TYPE_STRUCT, .field_count = 1, .fields = &middle};
+    static const double values[] = {0.0, 1.5, -1.5, -0.0};
+
+    (void) state;
+    for (int kind = 0; kind < 2; kind++) {
+        Column column;
+
+        top.type = kinds[kind];
+        column_init(&column, &outer);
+
+        Column *reals = &column.children[0].children[0];
+
+        column_append_null(reals);
+        column_append_fixed(reals, kind == 0 ? (void *) &(float){-FLT_TRUE_MIN}
+                                             : (void *) &(double){-DBL_TRUE_MIN});
+        for (size_t i = 0; i < 4; i++) {
+            assert_false(columns_have_negative_zero(&column, 1));
+            column_append_fixed(reals, kind == 0 ? (void *) &(float){(float) values[i]}
+                                                 : (void *) &(double){values[i]});
+        }
+        assert_true(columns_have_negative_zero(&column, 1));
+        column_done(&column);
+    }
+}
+
 int
 main(void)
 {
@@ -245,6 +280,7 @@ main(void)
         cmocka_unit_test(truncated_columns_go_on_as_if_nothing_was),
         cmocka_unit_test(encoding_outlives_promotion),
         cmocka_unit_test(encoding_tells_values_apart),
+        cmocka_unit_test(negative_zeros_are_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,8 @@
  * A load runs on the thread that calls it: the Parquet writer pulls blocks, the block is the next
  * batch of the source. Only what threads share (the list of pending files, the key index) is under
  * the sink's lock. A file ends when it is large, or when the rows became so much wider than those
- * it began with that its row groups would outgrow the memory budget. */
+ * it began with that its row groups would outgrow the memory budget, or when a -0 comes and it
+ * began with dictionaries (duck/parquet.h). */
 #include <assert.h>
 
 #include "base/fault.h"
@@ -24,7 +25,9 @@ typedef struct BulkRows {
     size_t bytes;
     size_t row_bytes; /* of its first batch */
     bool ended;
-    bool alone; /* holds sink->large */
+    bool negative_zero; /* a batch had one, perhaps the one ahead */
+    bool dictionaries;  /* in this file, so it cannot take that batch */
+    bool alone;         /* holds sink->large */
     Arena *arena;
     Buf files;   /* DataFile, complete ones */
     Buf rejects; /* DataFile of the rejects table */
@@ -50,6 +53,9 @@ fetch(BulkRows *rows, Error *err)
         TRY(rows->inner->next(rows->inner, &rows->ahead, err));
     } while (rows->ahead != NULL && rows->ahead->rows == 0);
     rows->ended = rows->ahead == NULL;
+    if (!rows->ended && !rows->negative_zero)
+        rows->negative_zero =
+            columns_have_negative_zero(rows->ahead->columns, rows->ahead->schema->column_count);
     return true;
 }
 
@@ -58,7 +64,8 @@ file_is_full(const BulkRows *rows, size_t bytes)
 {
     size_t width = bytes / (rows->ahead->rows + 1);
 
-    return rows->rows > 0 && (rows->rows + rows->ahead->rows > FILE_ROWS_MAX ||
+    return rows->rows > 0 && ((rows->negative_zero && rows->dictionaries) ||
+                              rows->rows + rows->ahead->rows > FILE_ROWS_MAX ||
                               rows->bytes + bytes > FILE_BYTES_MAX ||
                               width > WIDTH_RATIO_MAX * (rows->row_bytes + 64));
 }
@@ -205,6 +212,7 @@ load_file(IcebergTable *table, BulkRows *rows, Error *err)
 
     rows->row_bytes = batch_bytes(rows->ahead) / (rows->ahead->rows + 1);
     rows->rows = rows->bytes = 0;
+    rows->dictionaries = !rows->negative_zero;
     TRY(begin_index(table, uri, &rows->build, err));
 
     FileWrite write = {
@@ -215,6 +223,7 @@ load_file(IcebergTable *table, BulkRows *rows, Error *err)
         .row_bytes = rows->row_bytes,
         .row_group_bytes = config->memory / (4 * config->copy_workers),
         .content = CONTENT_DATA,
+        .no_negative_zero = rows->dictionaries,
     };
 
     bool written = iceberg_write_file(table, arena, &write, &file, err);

@@ -305,6 +305,8 @@ flush(PartitionBuffers *buffers, size_t number, Error *err)
     DataFile file;
 
     writer.like.row_bytes = buffer->bytes / buffer->rows + 1;
+    writer.like.no_negative_zero =
+        !columns_have_negative_zero(buffer->columns, writer.like.field_count);
     if (order != NULL) {
         picked =
             iceberg_picked_rows(buffer->columns, writer.like.field_count, writer.like.row_bytes);

@@ -79,6 +79,17 @@ attach_rejects(IcebergSink *sink, Error *err)
     return done || WRAP(err, "table _walberg.rejects");
 }
 
+/* Versions have the same numbers in one that another pipeline made in its place. */
+static bool
+is_same_table(const IcebergTable *rejects, Arena *arena, const CatalogTable *now)
+{
+    TableMetadata *metadata;
+    Error ignored;
+
+    return metadata_parse(arena, now->metadata, &metadata, &ignored) &&
+           str_eq(metadata->table_uuid, rejects->metadata->table_uuid);
+}
+
 /* The stream has rejects. Somebody may have removed their table, as one empties it; and what could
  * not be loaded may be mended. Main thread. */
 static bool
@@ -103,7 +114,11 @@ ready_rejects(IcebergSink *sink, Error *err)
         done = iceberg_table_create(rejects, rejects->base.schema, err) ||
                err->kind == ERR_CONFLICT; /* another pipeline was first */
     }
-    if (done && (!found || rejects->half_loaded))
+
+    bool other = done && found && !is_same_table(rejects, arena, &now);
+
+    sink->rejects_remade |= other;
+    if (done && (!found || rejects->half_loaded || other))
         done = iceberg_table_load(rejects, err);
     return done || WRAP(err, "table _walberg.rejects");
 }

@@ -249,6 +249,7 @@ typedef struct FileWrite {
     size_t row_bytes;        /* average, to size row groups; 0: small */
     int64_t row_group_bytes; /* in memory, about; 0: the limit of the format's readers */
     FileContent content;
+    bool no_negative_zero;     /* see ParquetWrite */
     int sort_order_id;         /* of the order that the rows are in; 0: none */
     const PartitionSpec *spec; /* NULL: that of new files, which then has no fields */
     Str partition;             /* packed tuple, lives as long as the file's arena */

@@ -160,6 +160,7 @@ iceberg_write_file(IcebergTable *table, Arena *arena, const FileWrite *write, Da
         .fields = write->fields,
         .field_count = write->field_count,
         .rows = &metered.source,
+        .no_negative_zero = write->no_negative_zero,
         .row_group_rows = row_group_rows(write),
         .row_group_bytes = row_group_bytes(write),
     };
@@ -408,6 +409,16 @@ stream_row_group_bytes(const IcebergTable *table, const Batch *batch)
     return table->sink->config->memory / (batch_row_bytes(batch) < WIDE_ROW_BYTES ? 8 : 16);
 }
 
+/* Unchanged values come out of the lake while the file is written. */
+static bool
+has_no_negative_zero(const Batch *batch)
+{
+    for (size_t i = 0; i < BUF_COUNT(&batch->patches, Patch); i++)
+        if (type_has_reals(batch->columns[BUF_AT(&batch->patches, Patch, i).column].type))
+            return false;
+    return !columns_have_negative_zero(batch->columns, batch->schema->column_count);
+}
+
 /* order: see index_live_rows(). */
 static bool
 write_one_file(IcebergTable *table, const Batch *batch, const uint32_t *order, FileWrite *write,
@@ -446,6 +457,7 @@ write_live_rows(IcebergTable *table, const Batch *batch, Buf *places, Error *err
         .row_bytes = batch_row_bytes(batch),
         .row_group_bytes = stream_row_group_bytes(table, batch),
         .content = CONTENT_DATA,
+        .no_negative_zero = has_no_negative_zero(batch),
         .sort_order_id = order != NULL ? iceberg_sort_order(table)->order_id : 0,
     };
 
