@@ -49,7 +49,7 @@ show_copied_tables(Pipeline *pl, Error *err)
     for (size_t i = 0; i < pl->table_count; i++) {
         const SinkTable *table = pl->tables[i]->sink_table;
 
-        if (atomic_load(&pl->tables[i]->state) != TABLE_PARKED &&
+        if (table != NULL && atomic_load(&pl->tables[i]->state) != TABLE_PARKED &&
             !pipe_table_is_hidden(pl->tables[i]) && table->position != POSITION_NONE &&
             table->position < oldest)
             oldest = table->position;

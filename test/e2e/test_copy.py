@@ -9,6 +9,8 @@ import time
 
 import psycopg
 import pytest
+from test_damage import newest
+from test_parked import warehouse
 from test_thread import query_child
 
 from lib.env import wait_for
@@ -203,6 +205,23 @@ def test_resync_counts_for_a_table_whose_own_copy_is_complete(database, walberg,
     database.execute("insert into a values (2)", "delete from a where id = 1")
     walberg.wait_caught_up()
     compare(database, lake, ["t", "a"])
+
+
+def test_resync_is_heard_for_a_table_that_is_not_open(database, walberg, lake):
+    """Its lake table is damaged; the copy of the others goes on."""
+    said = walberg.folder / "said"
+    database.execute("create table bad (id int primary key)", "insert into bad values (1)")
+    walberg.once()
+    newest(warehouse(walberg) / "public/bad/metadata", "v*.metadata.json").write_text("junk")
+    create(database, "t")
+    walberg.start(copy__workers=2)
+    with held_copy(database):
+        asked = resync(walberg, "bad", said)
+        walberg.wait_for_log("to be copied again table=public.bad", 20)
+        time.sleep(1)                             # a few steps of the copy
+    assert asked.wait(60) == 1 and "table public.bad is parked" in said.read_text()
+    walberg.wait_streaming()
+    assert walberg.query("select count(*) from t") == [(60000,)]
 
 
 def test_resync_says_that_it_waits(database, walberg):
