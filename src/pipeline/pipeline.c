@@ -45,6 +45,7 @@ static bool
 show_copied_tables(Pipeline *pl, Error *err)
 {
     Position oldest = UINT64_MAX;
+    Position before = pl->state.committed;
 
     for (size_t i = 0; i < pl->table_count; i++) {
         const SinkTable *table = pl->tables[i]->sink_table;
@@ -54,9 +55,10 @@ show_copied_tables(Pipeline *pl, Error *err)
             table->position < oldest)
             oldest = table->position;
     }
-    if (oldest == UINT64_MAX || oldest <= pl->state.committed)
+    if (oldest != UINT64_MAX)
+        writer_show(pl, oldest);
+    if (pl->state.committed == before)
         return true;
-    pl->state.committed = oldest;
     TRY(pipeline_write_state(pl, err));
     child_tell(pl);
     return true;

@@ -114,6 +114,33 @@ def test_dies_at_every_point(step, postgres, tmp_path):
     at_every_point(step, postgres, tmp_path, "crash", (KILLED,))
 
 
+def test_queries_see_whole_transactions_after_two_crashes(database, walberg):
+    """Each amid an epoch, which the next process cuts elsewhere: one table is ahead of another."""
+    query = "select (select v from a) as a, (select v from b) as b"
+    database.execute("create table a (id int primary key, v int)",
+                     "create table b (id int primary key, v int)",
+                     "insert into a values (1, 100)", "insert into b values (1, 100)")
+    walberg.once()
+    for moved in (1, 10):
+        with database.connect(autocommit=False) as conn:
+            conn.execute("update a set v = v - %s", [moved])
+            conn.execute("update b set v = v + %s", [moved])
+            conn.commit()
+    for fault, settings in (("crash:2:writer.commit_table", {"commit__interval": "5s"}),
+                            ("crash:1:writer.committed", {"commit__rows": "1"}),
+                            ("crash:1:writer.commit_table", {"commit__interval": "5s"})):
+        walberg.extra_environment = {"WALBERG_FAULT": fault}
+        done = walberg.call("run", "--once", *walberg.positional(), **settings)
+        assert done.returncode == KILLED, done.stderr
+        walberg.extra_environment = {}
+        done = walberg.call("sql", walberg.storage.uri, query, "--format", "csv", check=True)
+        a, b = map(int, done.stdout.splitlines()[-1].split(","))
+        assert a + b == 200, (fault, a, b)
+    walberg.once()
+    done = walberg.call("sql", walberg.storage.uri, query, "--format", "csv", check=True)
+    assert done.stdout.splitlines()[-1] == "89,111"
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_step_that_fails_is_tried_again(step, postgres, tmp_path):
     """A transient error: the run ends well all the same, or gives up and a later one does."""
