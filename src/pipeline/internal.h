@@ -115,6 +115,8 @@ size_t tables_waiting(const Pipeline *pl); /* to be copied */
 bool tables_position(Pipeline *pl, Position *out_position, Error *err) WARN_UNUSED;
 /* Open its table in the lake. ERR_INPUT: the table has to be parked. */
 bool tables_open(Pipeline *pl, PipeTable *table, Error *err) WARN_UNUSED;
+/* The state's entry of a table that is open, with what is not known yet. */
+void tables_remember(Pipeline *pl, const PipeTable *table, const SourceTable *source);
 /* The state object's entry of a table that is in the lake; NULL: there is none. */
 StateTable *tables_state(const Pipeline *pl, const PipeTable *table);
 

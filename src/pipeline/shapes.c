@@ -187,6 +187,8 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
     table->pages = now->pages;
     if (table->sink_table == NULL)
         TRY(tables_open(pl, table, err));
+    if (tables_state(pl, table) == NULL) /* parked when it was new */
+        tables_remember(pl, table, now);
     check_snapshot(pl, tables_state(pl, table), now);
     TRY(resume_copy(pl, table, now, publication, err));
     known = tables_state(pl, table);

@@ -105,7 +105,9 @@ tables_open(Pipeline *pl, PipeTable *table, Error *err)
     const StateTable *known = tables_state(pl, table);
     SinkAttach want = {.schema = schema, .replace = table->copy_again};
 
-    if (known != NULL) {
+    if (known == NULL) {
+        TRY(name_is_free(pl, schema, err));
+    } else {
         want.resume = known->copy.count > 0;
         want.schema_name = str_of(known->schema_name);
         want.table_name = str_of(known->table_name);
@@ -116,9 +118,8 @@ tables_open(Pipeline *pl, PipeTable *table, Error *err)
     return sink_attach(pl->sink, &want, &table->sink_table, err);
 }
 
-/* The state's entry, with what is not known yet. */
-static void
-remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
+void
+tables_remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
 {
     const StateTable *known = tables_state(pl, table);
     const TableSchema *schema = table->schema;
@@ -151,8 +152,6 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     const StateTable *known = tables_state(pl, table);
 
     table->copy_again = known != NULL && known->copy_again;
-    if (known == NULL)
-        TRY(name_is_free(pl, table->schema, err));
     resume_check(pl, table, source, &pl->publication);
     TRY(tables_open(pl, table, err));
 
@@ -164,7 +163,7 @@ attach(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
         atomic_store(&table->state, TABLE_STREAMING);
         resume_shown(pl, table);
     }
-    remember(pl, table, source);
+    tables_remember(pl, table, source);
     gap_say_wanted(table, source, &pl->publication);
     if (copied && table->sink_table->source == NULL)
         pipe_table_set_schema(table, table->sink_table->schema);

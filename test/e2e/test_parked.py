@@ -31,9 +31,9 @@ def warehouse(walberg):
     return pathlib.Path(walberg.storage.uri.removeprefix("file://"))
 
 
-def set_property(walberg, lake, key, value):
+def set_property(walberg, lake, key, value, name="t"):
     """The next version of the lake's table, as another writer would make it."""
-    table = lake.table("t")
+    table = lake.table(name)
     folder = warehouse(walberg) / table.folder / "metadata"
     number = max(int(p.name.split(".")[0][1:]) for p in folder.glob("v*.metadata.json")) + 1
     metadata = {**table.metadata, "properties": {**table.metadata["properties"], key: value}}

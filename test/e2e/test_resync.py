@@ -1,11 +1,13 @@
 """walberg resync: a table is copied again, and nobody else notices."""
 import os
+import shutil
 import subprocess
 import threading
 
 import pytest
 from pyiceberg.table import StaticTable
 from test_gaps import roll_back
+from test_parked import set_property, warehouse
 
 from lib.env import wait_for
 from lib.lake import Lake
@@ -169,6 +171,43 @@ def test_queries_go_on_while_a_table_is_copied_in_the_middle_of_a_backlog(databa
     assert seen == sorted(seen) and all(rows == last + 1 for rows, last in seen), seen
     assert len(set(seen)) > 5, seen
     wait_for("the copy", lambda: is_equal(database, lake, ["t", "s"]), 30)
+
+
+def test_of_a_table_that_was_parked_when_it_was_new(database, walberg, lake):
+    """It is known like any other then: what ALTER TABLE writes into its rows is seen."""
+    database.execute(*TABLES)
+    walberg.once()
+    new = warehouse(walberg) / "public/new"
+    shutil.copytree(new.with_name("t"), new)
+    set_property(walberg, lake, "cdc.pipeline", "stranger", "new")
+    database.execute("create table new (id int primary key, v int)", "insert into new values (1, 1)")
+    start(walberg)
+    wait_for("parked", lambda: state(walberg, "public.new")["state"] == "parked")
+    assert "belongs to pipeline stranger" in state(walberg, "public.new")["error"]
+    shutil.rmtree(new)
+    assert resync(walberg, "new").returncode == 0
+    walberg.wait_caught_up()
+    compare(database, lake, ["new"])
+    database.execute("alter table new add column w int default (random() * 1000)::int")
+    wait_for("the new values", lambda: is_equal(database, lake, ["new"]), 60)
+    assert walberg.stop() == 0
+    walberg.once()
+    compare(database, lake, ["t", "other", "new"])
+
+
+def test_of_a_table_whose_name_in_the_lake_is_taken(database, walberg, lake):
+    """By one that was called so before. It stays parked, and the other keeps its rows."""
+    database.execute("create table t (id int primary key)", "insert into t values (1)")
+    walberg.once()
+    database.execute("alter table t rename to u", "create table t (id int primary key)",
+                     "insert into t values (2)")
+    start(walberg)
+    wait_for("parked", lambda: state(walberg, "public.t")["state"] == "parked")
+    assert resync(walberg, "t").returncode == 1
+    database.execute("insert into u values (3)", "insert into t values (4)")
+    walberg.wait_caught_up()
+    assert "its name in the lake is that of public.u" in state(walberg, "public.t")["error"]
+    assert walberg.query("select id from t order by id") == [(1,), (3,)]
 
 
 def let_in(folder):
