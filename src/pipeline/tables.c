@@ -233,11 +233,20 @@ add_table(Pipeline *pl, const SourceTable *source, Error *err)
     return take_in(pl, table, source, err);
 }
 
+/* The lake was away as a whole when it was taken in. */
+static bool
+was_interrupted(const PipeTable *table)
+{
+    return table->sink_table == NULL && atomic_load(&table->state) == TABLE_WAITING &&
+           !table->copy_again;
+}
+
 /* What the source said against it is mended, or it is time to open its lake table again. */
 static bool
 is_free_again(const PipeTable *table, const SourceTable *source)
 {
-    bool again = table->barred || (table->sink_table == NULL && writer_is_due(table));
+    bool again = table->barred || was_interrupted(table) ||
+                 (table->sink_table == NULL && writer_is_due(table));
 
     return again && source->schema != NULL && source->problem == NULL;
 }
@@ -577,7 +586,10 @@ tables_take_new(Pipeline *pl, Error *err)
     pl->new_tables = false;
     if (!recover_connection(pl, err) || !tables_publish(pl, err))
         return look_later(pl, "cannot take in new tables", err);
-    return tables_attach(pl, err);
+    if (tables_attach(pl, err))
+        return true;
+    pl->new_tables = true; /* with the next session */
+    return false;
 }
 
 bool

@@ -65,7 +65,8 @@ writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error 
 {
     Error err;
 
-    if (cause->kind != ERR_TRANSIENT || pl->options->once || !pipeline_try_state(pl, &err))
+    if (cause->kind != ERR_TRANSIENT || pl->options->once || !FAULT("writer.alone", &err) ||
+        !pipeline_try_state(pl, &err))
         return false;
     park_for_now(pl, table, what, cause);
     return true;

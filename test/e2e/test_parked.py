@@ -260,6 +260,46 @@ def test_a_copy_that_cannot_begin_holds_up_nobody(database, walberg, lake):
     assert walberg.stop() == 0
 
 
+def test_new_tables_that_the_lake_did_not_take_are_taken_in_again(database, walberg, lake):
+    """It was away as a whole. They are known then: what ALTER TABLE writes into them is seen."""
+    database.execute(*TABLES)
+    walberg.extra_environment = {"WALBERG_FAULT": "fail:3:sink.attach,fail:1:writer.alone"}
+    walberg.start()
+    walberg.wait_streaming()
+    with database.connect(autocommit=False) as conn:
+        for name in ("new", "newer"):
+            conn.execute(f"create table {name} (id int primary key)")
+            conn.execute(f"insert into {name} values (1)")
+        conn.commit()
+    walberg.wait_for_log("the stream was interrupted", 30)
+    for name in ("new", "newer"):
+        wait_for(name, lambda name=name: lake.has(name) and is_equal(database, lake, [name]), 30)
+    database.execute("alter table new add column w int default (random() * 1000)::int")
+    wait_for("the new values", lambda: is_equal(database, lake, ["new"]), 60)
+    assert walberg.stop() == 0
+    walberg.extra_environment = {}
+    walberg.once()
+    compare(database, lake, ["t", "other", "new", "newer"])
+
+
+def test_a_table_that_is_tried_again_while_the_lake_is_away_goes_on(database, walberg, lake):
+    """The first attempt fails alone, the second one with the lake as a whole."""
+    database.execute(*TABLES)
+    walberg.once()
+    walberg.extra_environment = {
+        "WALBERG_FAULT": "fail:1:sink.attach,fail:3:sink.attach,fail:2:writer.alone",
+        "WALBERG_LIMITS": "away.min_ms=3000"}
+    started = len(walberg.log())
+    walberg.start()
+    wait_for("parked", lambda: "parked" in states(walberg).values())
+    database.execute("insert into t values (101, 1)", "insert into other values (1)")
+    walberg.wait_for_log("the stream was interrupted", 30, after=started)
+    wait_for("it is back", lambda: set(states(walberg).values()) == {"streaming"}, 60)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other"])
+    assert "copying" not in walberg.log()[started:]
+
+
 @contextlib.contextmanager
 def bad_hint(folder):
     """Reading where the table's metadata is fails as on a bad disk; committing does not need it."""
