@@ -111,7 +111,7 @@ ask_timeline(Pipeline *pl, int *out_timeline, Error *err)
     PgConnect connect = {.conninfo = pl->config->source_postgres,
                          .replication = true,
                          .application_name = "walberg",
-                         .cancel = pl->options->leaving,
+                         .cancel = pl->cancel, /* the last epoch needs it */
                          .impatient = true};
     PgResult r;
 

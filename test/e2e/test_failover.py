@@ -2,6 +2,7 @@
 soon more WAL than the lake has seen; only its timeline's history says if it is the same WAL."""
 import shutil
 import signal
+import time
 
 import pytest
 from test_copy_resume import create, finish, interrupt
@@ -213,8 +214,7 @@ def with_a_standby(tmp_path):
         server.remove()
 
 
-@pytest.fixture
-def reading_the_standby(with_a_standby):
+def begin_to_stream(with_a_standby):
     database, walberg, _ = with_a_standby
 
     def has_slot():
@@ -223,6 +223,11 @@ def reading_the_standby(with_a_standby):
 
     walberg.start()
     wait_for("slot", has_slot, 60, pause=0.5)
+
+
+@pytest.fixture
+def reading_the_standby(with_a_standby):
+    begin_to_stream(with_a_standby)
     return with_a_standby
 
 
@@ -260,6 +265,20 @@ def test_the_standby_that_is_read_is_promoted(reading_the_standby):
     walberg.once()
     compare(walberg.database, lake, ["t"])
     assert "another timeline was=1 is=2" in walberg.log()
+
+
+def test_a_signal_commits_what_the_standby_has_sent(with_a_standby):
+    """As with a primary, whose timeline need not be asked."""
+    database, walberg, _ = with_a_standby
+    walberg.settings["commit.interval"] = "1h"
+    begin_to_stream(with_a_standby)
+    database.execute("insert into t values (1000, 'last')")
+    wait_for("it to be sent", lambda: walberg.database.rows(
+        "select 1 from pg_stat_replication r join pg_replication_slots s on s.active_pid = r.pid"
+        " where r.sent_lsn >= %s::pg_lsn", [database.server.position()]), 30)
+    time.sleep(0.5)                               # and received, which the server does not know
+    assert walberg.stop() == 0
+    compare(database, Lake(walberg.storage), ["t"])
 
 
 def test_the_standby_that_is_read_follows_another_one(reading_the_standby):
