@@ -180,6 +180,7 @@ record(Pipeline *pl, Error *err)
         any |= recorded;
     }
     copier->recorded_ms = clock_ms();
+    pl->copy_moved |= any;
     return !any || pipeline_write_state(pl, err);
 }
 
@@ -386,6 +387,7 @@ copier_step(Pipeline *pl, int64_t ms, bool *out_done, Error *err)
 
         copier_finished_free(finished);
         TRY(taken);
+        pl->copy_moved = true;
     }
     TRY(record_when_due(pl, err));
     *out_done = copier->ended;

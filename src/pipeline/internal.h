@@ -75,6 +75,7 @@ typedef struct Pipeline {
     Buf cuts;              /* Position: of the session's reader */
     bool restart;          /* the stream must begin again: a table joins it */
     bool copied;           /* the copy beside the stream has ended */
+    bool copy_moved;       /* something was taken of a copy, since the last one was interrupted */
     bool new_tables;       /* seen in the source, to be taken in between two sessions */
     PgConn *snapshot_conn; /* of a slot just made: the first copy reads under its snapshot */
     SlotSnapshot snapshot;

@@ -69,7 +69,8 @@ show_copied_tables(Pipeline *pl, Error *err)
 static bool
 copy_missing_tables(Pipeline *pl, Error *err)
 {
-    Retry retry = retry_begin(pl->cancel, pl->stop, pl->options->once ? CONNECT_ONCE_MS : 0);
+    Retry retry = retry_begin(pl->cancel, pl->stop,
+                              pl->options->once ? LIMIT("copy.once_ms", CONNECT_ONCE_MS) : 0);
     bool any = tables_waiting(pl) > 0;
     bool done = false;
 
@@ -88,6 +89,9 @@ copy_missing_tables(Pipeline *pl, Error *err)
             continue;
         }
         copier_free(pl);
+        if (pl->copy_moved)
+            retry_reset(&retry);
+        pl->copy_moved = false;
         if (!reconnect(pl, &retry, "the copy was interrupted", err))
             return stopping(pl);
     }

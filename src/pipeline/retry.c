@@ -40,7 +40,8 @@ retry_again(Retry *retry, const char *what, Error *err)
 
     int64_t pause = retry->delay_ms / 2 + (int64_t) (random % (uint32_t) (retry->delay_ms / 2 + 1));
 
-    retry->attempts++;
+    if (retry->attempts++ == 0)
+        retry->started_ms = clock_ms();
     log_warn(what, LOG_STR("error", err->msg), LOG_INT("attempt", retry->attempts),
              LOG_MS("retry_in", pause));
     for (int64_t left = pause; left > 0 && !atomic_load(retry->stop); left -= 100) {

@@ -17,7 +17,7 @@ typedef struct Retry {
     void *beat_arg;
 } Retry;
 
-/* A series of attempts begins. */
+/* A series of attempts begins. What the first one takes does not count as patience. */
 Retry retry_begin(Cancel *cancel, const atomic_bool *stop, int64_t give_up_ms);
 
 /* Called with the error of a failed attempt: true after a pause when it should be made again (the

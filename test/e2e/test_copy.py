@@ -18,7 +18,7 @@ from lib.lake import Lake
 from lib.oracle import compare, is_equal
 from lib.postgres import Database, Postgres
 from lib.storage import SeaweedFS, Storage
-from lib.walberg import Walberg
+from lib.walberg import Walberg, environment
 
 # Four ranges of 32 MB, the smallest there are.
 WIDE = ("create table {0} (id int primary key, body text)",
@@ -27,6 +27,9 @@ WIDE = ("create table {0} (id int primary key, body text)",
         "vacuum analyze {0}")
 COPYING = "select pid from pg_stat_activity where application_name = 'walberg copy'" \
     " and datname = current_database() and query like 'COPY%' and state = 'active'"
+
+CUT = "select pg_terminate_backend(pid) from pg_stat_activity" \
+    " where application_name like 'walberg%' and datname = current_database()"
 
 
 def create(database, *tables):
@@ -282,12 +285,30 @@ def test_refused_while_another_worker_is_at_it(database, walberg, lake):
     database.execute(f"drop owned by {role}", f"drop role {role}")
 
 
+def test_once_has_patience_with_each_interruption(database, walberg, lake):
+    """However long the copy lasts in all."""
+    create(database, "t")
+    limits = "copy.once_ms=3000,copy.range_bytes=500000,copy.record_ms=0"
+    with open(walberg.log_path, "wb") as log:
+        walberg.process = subprocess.Popen(
+            walberg.command("run", "--once", *walberg.positional(), copy__workers=1), stderr=log,
+            env=environment(walberg.storage, WALBERG_LIMITS=limits))
+    for number in (1, 2):
+        wait_for("a copy", lambda number=number: snapshots_opened(walberg) == number, 30)
+        time.sleep(0.3)                           # some ranges
+        with held_copy(database):
+            time.sleep(3.5)
+            database.execute(CUT)
+    assert walberg.process.wait(60) == 0
+    assert walberg.log().count("the copy was interrupted") == 2
+    compare(database, lake, ["t"])
+
+
 def test_lost_snapshot_begins_again(database, walberg, lake):
     create(database, "t")
     walberg.start(copy__workers=2)
     copying(database)
-    database.execute("select pg_terminate_backend(pid) from pg_stat_activity"
-                     " where application_name like 'walberg%' and datname = current_database()")
+    database.execute(CUT)
     walberg.wait_for_log("the copy was interrupted")
     database.execute("update t set body = 'new' where id % 1000 = 1")
     walberg.wait_caught_up()
