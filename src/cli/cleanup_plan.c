@@ -7,6 +7,7 @@
 #include "iceberg/metadata.h"
 #include "source/publication.h"
 #include "source/slot.h"
+#include "source/tables.h"
 
 #define LAKE_PREFIX "lake:" /* of an argument that is a name in the lake */
 
@@ -27,6 +28,26 @@ cleanup_load_state(Cleanup *cleanup, Error *err)
     TRY(store_get(cleanup->store, key, &text, &cleanup->has_state, &cleanup->state_version, err));
     if (cleanup->has_state && !state_parse(cleanup->arena, buf_view(&text), &cleanup->state, err))
         return WRAP(err, "%s/%s", cleanup->store->base_uri, key);
+    return true;
+}
+
+/* The state object has the names of walberg's last start. */
+static bool
+follow_renames(Cleanup *cleanup, Error *err)
+{
+    PipelineState *state = &cleanup->state;
+    uint32_t *oids = ARENA_ARRAY(cleanup->arena, uint32_t, state->table_count);
+    const char **names = ARENA_ARRAY(cleanup->arena, const char *, state->table_count);
+
+    if (!cleanup->same_source || state->table_count == 0)
+        return true;
+    for (size_t i = 0; i < state->table_count; i++)
+        oids[i] = state->tables[i].oid;
+    TRY(source_table_names(cleanup->conn, cleanup->arena, oids, (int) state->table_count, names,
+                           err));
+    for (size_t i = 0; i < state->table_count; i++)
+        if (names[i] != NULL)
+            state->tables[i].source = names[i];
     return true;
 }
 
@@ -410,6 +431,7 @@ cleanup_plan(Cleanup *cleanup, Error *err)
     TableName *names;
     size_t count;
 
+    TRY(follow_renames(cleanup, err));
     TRY(catalog_list(cleanup->catalog, cleanup->arena, &names, &count, err));
     TRY(plan_listed(cleanup, names, count, err));
     TRY(plan_half_dropped(cleanup, names, count, err));

@@ -89,6 +89,25 @@ source_relation_sql(Arena *arena, Str schema_name, Str table_name)
                         pg_quote_identifier(arena, table_name));
 }
 
+bool
+source_table_names(PgConn *conn, Arena *arena, const uint32_t *relids, int count,
+                   const char **out_names, Error *err)
+{
+    const char *oids = source_oid_array(arena, relids, count);
+    PgResult r;
+
+    TRY(pg_ask(conn, arena,
+               "SELECT n.nspname, c.relname FROM unnest($1::oid[]) WITH ORDINALITY o (oid, place)"
+               " LEFT JOIN pg_class c ON c.oid = o.oid"
+               " LEFT JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY o.place",
+               1, &oids, &r, err));
+    for (int i = 0; i < r.rows; i++)
+        out_names[i] = pg_value(&r, i, 0).ptr == NULL
+                           ? NULL
+                           : qualified_name(arena, pg_value(&r, i, 0), pg_value(&r, i, 1));
+    return true;
+}
+
 /* --- relations ------------------------------------------------------------------------------- */
 
 static const char *

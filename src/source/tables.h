@@ -102,6 +102,11 @@ bool source_tables_load(PgConn *conn, Arena *arena, const TablesRead *read,
 bool source_table_by_oid(PgConn *conn, Arena *arena, const TablesRead *read, uint32_t relid,
                          SourceTables *out_tables, Error *err) WARN_UNUSED;
 
+/* What relations are called now, as SourceTable.qualified; NULL for one that is gone. The array is
+ * the caller's. */
+bool source_table_names(PgConn *conn, Arena *arena, const uint32_t *relids, int count,
+                        const char **out_names, Error *err) WARN_UNUSED;
+
 /* What a column of the type_oid and typmod in *column (as a Relation message names them) is: fills
  * its type and pg_type, from the arena; pg_type is NULL when the type was dropped meanwhile. The
  * number of dimensions of an array is not in the type: the caller's (0: one). */
