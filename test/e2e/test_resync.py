@@ -180,7 +180,8 @@ def test_of_a_table_that_was_parked_when_it_was_new(database, walberg, lake):
     new = warehouse(walberg) / "public/new"
     shutil.copytree(new.with_name("t"), new)
     set_property(walberg, lake, "cdc.pipeline", "stranger", "new")
-    database.execute("create table new (id int primary key, v int)", "insert into new values (1, 1)")
+    database.execute("create table new (id int primary key, v int)",
+                     "insert into new values (1, 1)")
     start(walberg)
     wait_for("parked", lambda: state(walberg, "public.new")["state"] == "parked")
     assert "belongs to pipeline stranger" in state(walberg, "public.new")["error"]
