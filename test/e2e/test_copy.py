@@ -1,5 +1,6 @@
 """The initial copy, disturbed: connections cut, tables changed, a store away."""
 import contextlib
+import json
 import os
 import re
 import resource
@@ -25,8 +26,9 @@ WIDE = ("create table {0} (id int primary key, body text)",
         "alter table {0} alter body set storage plain",
         "insert into {0} select n, repeat(md5(n::text), 60) from generate_series(1, 60000) n",
         "vacuum analyze {0}")
-COPYING = "select pid from pg_stat_activity where application_name = 'walberg copy'" \
-    " and datname = current_database() and query like 'COPY%' and state = 'active'"
+WORKERS = "select pid from pg_stat_activity where application_name = 'walberg copy'" \
+    " and datname = current_database() and query like 'COPY%'"
+COPYING = WORKERS + " and state = 'active'"
 
 CUT = "select pg_terminate_backend(pid) from pg_stat_activity" \
     " where application_name like 'walberg%' and datname = current_database()"
@@ -37,9 +39,9 @@ def create(database, *tables):
         database.execute(*(sql.format(table) for sql in WIDE))
 
 
-def copying(database):
+def copying(database, which=COPYING):
     """The server processes of workers in the middle of a task."""
-    return wait_for("a worker", lambda: database.rows(COPYING), 30, pause=0.01)
+    return wait_for("a worker", lambda: database.rows(which), 30, pause=0.01)
 
 
 def snapshots_opened(walberg):
@@ -135,9 +137,9 @@ def test_lost_worker_connection_repeats_its_task_only(database, walberg, lake):
 
 
 @contextlib.contextmanager
-def held_copy(database):
+def held_copy(database, which=COPYING):
     """The workers' servers stand still."""
-    pids = [pid for pid, in copying(database)]
+    pids = [pid for pid, in copying(database, which)]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -285,19 +287,28 @@ def test_refused_while_another_worker_is_at_it(database, walberg, lake):
     database.execute(f"drop owned by {role}", f"drop role {role}")
 
 
+def ranges_recorded(walberg):
+    state = warehouse(walberg) / f"_walberg/{walberg.database.name}.json"
+    tables = json.loads(state.read_text())["tables"]
+    return sum(part["tasks"] for table in tables for part in table.get("copy", {}).get("parts", []))
+
+
 def test_once_has_patience_with_each_interruption(database, walberg, lake):
     """However long the copy lasts in all."""
     create(database, "t")
-    limits = "copy.once_ms=3000,copy.range_bytes=500000,copy.record_ms=0"
+    limits = "copy.once_ms=3000,copy.range_bytes=500000,copy.record_ms=0,copy.step_ms=3"
+    before = 0
     with open(walberg.log_path, "wb") as log:
         walberg.process = subprocess.Popen(
             walberg.command("run", "--once", *walberg.positional(), copy__workers=1), stderr=log,
             env=environment(walberg.storage, WALBERG_LIMITS=limits))
     for number in (1, 2):
         wait_for("a copy", lambda number=number: snapshots_opened(walberg) == number, 30)
-        time.sleep(0.3)                           # some ranges
-        with held_copy(database):
+        wait_for("progress", lambda before=before: ranges_recorded(walberg) > before, 30,
+                 pause=0.01)
+        with held_copy(database, WORKERS):
             time.sleep(3.5)
+            before = ranges_recorded(walberg)
             database.execute(CUT)
     assert walberg.process.wait(60) == 0
     assert walberg.log().count("the copy was interrupted") == 2
