@@ -57,8 +57,10 @@ const char *error_kind_name(ErrKind kind);
 int error_exit_code(ErrKind kind);
 
 /* The ways out that the README explains, as hint lines. */
-#define HINT_COPY_AGAIN  "hint: copy it again: walberg resync"
-#define HINT_BEGIN_AGAIN "hint: begin again: see \"Beginning again\" in the README"
+#define HINT_COPY_AGAIN "hint: copy it again: walberg resync"
+#define BEGIN_AGAIN                                                                                \
+    "begin again: walberg cleanup --all, then walberg run (\"Beginning again\" in the README)"
+#define HINT_BEGIN_AGAIN "hint: " BEGIN_AGAIN
 
 #define FAIL(err, kind, ...) error_set((err), (kind), __FILE__, __LINE__, __VA_ARGS__)
 #define WRAP(err, ...)       error_wrap((err), __VA_ARGS__)

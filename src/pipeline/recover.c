@@ -20,8 +20,8 @@
 #include "source/slot.h"
 
 #define HINT_SOURCE_LOST                                                                           \
-    "hint: the lake may have rows that the source lost, and would miss what it wrote since; "      \
-    "begin again: see \"Beginning again\" in the README"
+    "hint: the lake may have rows that the source lost, and would miss what it wrote "             \
+    "since; " BEGIN_AGAIN
 
 enum { CONNECT_ONCE_MS = 60000, SLOT_WAIT_MS = 20000, LOCK_WAIT_MS = 3000, LOCK_PAUSE_MS = 50 };
 
@@ -361,8 +361,7 @@ load_state(Pipeline *pl, bool *out_found, Error *err)
     return FAIL(
         err, ERR_INPUT,
         "%s/_walberg/%s.json, which says which source and slot the lake belongs to, cannot "
-        "be read: %s\nhint: put it back from a backup of the lake; without it, begin again: "
-        "see \"Beginning again\" in the README",
+        "be read: %s\nhint: put it back from a backup of the lake; without it, " BEGIN_AGAIN,
         pl->config->warehouse, pl->config->pipeline, problem.msg);
 }
 

@@ -126,14 +126,11 @@ source_slot_check(const Slot *slot, const SlotExpect *expect, Error *err)
                     expect->name);
     TRY(check_kind(slot, expect, err));
     if (strcmp(slot->wal_status, "lost") == 0 || slot->invalidation[0] != '\0')
-        return FAIL(
-            err, ERR_INPUT,
-            "slot %s was invalidated by the server (%s): the WAL it needs is gone\n"
-            "hint: SELECT pg_drop_replication_slot('%s'), then begin again: see "
-            "\"Beginning again\" in the README; a larger max_slot_wal_keep_size prevents it",
-            expect->name,
-            slot->invalidation[0] != '\0' ? slot->invalidation : "max_slot_wal_keep_size",
-            expect->name);
+        return FAIL(err, ERR_INPUT,
+                    "slot %s was invalidated by the server (%s): the WAL it needs is "
+                    "gone\n" HINT_BEGIN_AGAIN "; a larger max_slot_wal_keep_size prevents it",
+                    expect->name,
+                    slot->invalidation[0] != '\0' ? slot->invalidation : "max_slot_wal_keep_size");
     if (slot->active_pid != 0)
         return FAIL(err, ERR_TRANSIENT,
                     "slot %s is in use by server process %d\nhint: is another walberg running? "

@@ -101,9 +101,7 @@ start(Stream *stream, const StreamOpen *open, Error *err)
         size_t n = strlen(err->msg);
 
         snprintf(err->msg + n, sizeof err->msg - n,
-                 "\nhint: when the server invalidated it: SELECT pg_drop_replication_slot('%s'), "
-                 "then begin again: see \"Beginning again\" in the README",
-                 open->slot);
+                 "\nhint: when the server invalidated it, " BEGIN_AGAIN);
     }
     return false;
 }

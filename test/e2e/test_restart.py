@@ -135,6 +135,44 @@ def test_slot_advanced_by_somebody_else_is_noticed(database, walberg):
     one_line_error(done)
 
 
+@pytest.fixture
+def forgetful():
+    """A server that keeps little WAL for slots, and a database on it."""
+    server = Postgres(settings={"max_slot_wal_keep_size": "16MB", "min_wal_size": "32MB",
+                                "max_wal_size": "32MB"})
+    yield Database(server, "forgetful")
+    server.remove()
+
+
+@pytest.mark.parametrize("meanwhile", ["down", "stopped for a while"])
+def test_slot_whose_wal_was_removed(meanwhile, forgetful, tmp_path):
+    """It says what happened, and which command begins again; after that all is equal."""
+    walberg = Walberg(forgetful, Storage(tmp_path / "lake"), tmp_path)
+    forgetful.execute(*TABLE)
+    walberg.once()
+    if meanwhile != "down":
+        walberg.start()
+        walberg.wait_caught_up()
+        walberg.process.send_signal(signal.SIGSTOP)
+    forgetful.execute("insert into t values (101, 1)",
+                      *["select pg_logical_emit_message(false, 'x', repeat('x', 1000000))"
+                        " from generate_series(1, 30)", "select pg_switch_wal()",
+                        "checkpoint"] * 3)
+    wait_for("the slot to be lost", lambda: forgetful.server.rows(
+        "postgres", "select wal_status from pg_replication_slots") == [("lost",)])
+    if meanwhile == "down":
+        done = walberg.call("run", *walberg.positional(), timeout=60)
+        code, said = done.returncode, done.stderr
+    else:
+        walberg.process.send_signal(signal.SIGCONT)
+        code, said = walberg.process.wait(120), walberg.log()
+    assert code == 1 and "max_slot_wal_keep_size" in said and "walberg cleanup --all" in said
+    assert walberg.call("check", *walberg.positional()).returncode == 1
+    walberg.call("cleanup", "--all", "--yes", *walberg.positional(), check=True)
+    walberg.once()
+    compare(forgetful, Lake(walberg.storage), ["t"])
+
+
 def test_slot_advanced_before_a_reconnect_is_noticed(database, walberg):
     """Between two sessions of one process, Postgres itself would go on without a word."""
     database.execute(*TABLE)

@@ -1,6 +1,8 @@
 """An S3 server that answers wrongly, late, half, twice or not at all, by the request (lib/s3_peer):
 single troubles are ridden out, many at once cost time and never a row, and what a person has to
 mend is named and holds up one table alone where it concerns one."""
+import time
+
 import pytest
 
 from lib import s3_peer
@@ -82,6 +84,31 @@ def remove_state(scene):
     """Its cache and its index: all is read from the lake again."""
     for path in sorted((scene.walberg.folder / "state").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
+
+
+def test_the_source_hears_of_us_while_the_store_stalls(program, peer, database):
+    """Postgres would end the session after wal_sender_timeout."""
+    database.execute(f"alter database {database.name} set wal_sender_timeout = '2s'")
+    program.start()
+    program.wait_caught_up()
+    reader = database.rows(READER)
+    peer.choose = lambda e: seven_seconds_late if e.method == "PUT" else None
+    database.execute("insert into a values (2, 'y')", "insert into b values (2, 'y')")
+    wait_for("a stall", lambda: peer.story)
+    peer.choose = lambda e: seven_seconds_late if "metadata" in e.path else None
+    wait_for("another one", lambda: len(peer.story) > 1)
+    peer.quiet()
+    program.wait_caught_up()
+    assert database.rows(READER) == reader and reader[0][0]
+    compare(database, program.lake, [("public", "a"), ("public", "b")])
+
+
+READER = "select active_pid from pg_replication_slots where database = current_database()"
+
+
+def seven_seconds_late(exchange):
+    time.sleep(7)
+    exchange.pass_on()
 
 
 # --- what a person has to mend ---------------------------------------------------------------

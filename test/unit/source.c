@@ -252,7 +252,7 @@ slots_are_judged(void **state)
     slot = good;
     slot.wal_status = "lost";
     FAILS(source_slot_check(&slot, &expect, &err), ERR_INPUT);
-    assert_non_null(strstr(err.msg, "pg_drop_replication_slot('w')"));
+    assert_non_null(strstr(err.msg, "walberg cleanup --all"));
     slot = good;
     slot.invalidation = "idle_timeout";
     FAILS(source_slot_check(&slot, &expect, &err), ERR_INPUT);
