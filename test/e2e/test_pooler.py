@@ -1,5 +1,5 @@
-"""A connection pool in front of Postgres (PgBouncer) is refused with what to do, however much of what
-walberg asks for it swallows."""
+"""A connection pool in front of Postgres (PgBouncer) is refused with what to do, however much of
+what walberg asks for it swallows."""
 import os
 import pathlib
 import subprocess
