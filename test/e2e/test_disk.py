@@ -29,7 +29,7 @@ def test_a_disk_that_fails(operation, error, where, postgres, tmp_path):
     met = 0
     for most, count in FULL_CASES if FULL else CASES:
         first = scene.dice.randint(1, most)
-        done = scene.run(LD_PRELOAD=str(SHIM),
+        done = scene.run(timeout=600, LD_PRELOAD=str(SHIM),  # it is patient
                          DISK_TROUBLE=f"{operation} {error} {first} {count} {folder}")
         story = f"WALBERG_SEED={SEED} {operation} {first} {count} {where}"
         assert done.returncode in ENDS, f"{story}: exit {done.returncode}: {done.stderr[-3000:]}"

@@ -122,10 +122,10 @@ class Scene:
 
     # --- the program -----------------------------------------------------------------------
 
-    def run(self, fault=None, **environment):
+    def run(self, fault=None, timeout=120, **environment):
         self.walberg.extra_environment = {**environment,
                                           **({"WALBERG_FAULT": fault} if fault else {})}
-        return self.walberg.call("run", "--once", *self.walberg.positional())
+        return self.walberg.call("run", "--once", *self.walberg.positional(), timeout=timeout)
 
     def suffer(self, fault):
         """A run with the fault and one without: the names of the points that were met."""
