@@ -138,8 +138,8 @@ def test_a_copy_beside_the_stream_says_whose_transaction_it_waits_for(scene):
 
 
 def test_a_lock_that_a_copy_waits_for_is_named(scene):
-    """Taken after the snapshot was made, which waits for those from before: the plan meets it, which
-    asks for sizes, or when that was quicker the copy of the table."""
+    """Taken after the snapshot was made, which waits for those from before: the plan meets it,
+    which asks for sizes, or when that was quicker the copy of the table."""
     database = scene.database
     scene.extra_environment = {"WALBERG_LIMITS": "waits.look_ms=1000"}
     database.execute("create table big (id int primary key, v text)",
