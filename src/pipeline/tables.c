@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
 
@@ -380,6 +381,7 @@ tables_publish(Pipeline *pl, Error *err)
 {
     Publication publication;
 
+    TRY(FAULT("tables.publish", err));
     TRY(load_tables(pl, err));
     note_unpublished(pl, &pl->source);
     publication = pl->publication;
@@ -580,12 +582,25 @@ look_later(Pipeline *pl, const char *what, const Error *err)
     return true;
 }
 
+static bool
+any_interrupted(const Pipeline *pl)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (was_interrupted(pl->tables[i]))
+            return true;
+    return false;
+}
+
+/* Of tables that are half taken in it is not known whether they go on or are to be copied: no
+ * session begins without them. */
 bool
 tables_take_new(Pipeline *pl, Error *err)
 {
     pl->new_tables = false;
-    if (!recover_connection(pl, err) || !tables_publish(pl, err))
-        return look_later(pl, "cannot take in new tables", err);
+    if (!recover_connection(pl, err) || !tables_publish(pl, err)) {
+        pl->new_tables = any_interrupted(pl);
+        return look_later(pl, "cannot take in new tables", err) && !pl->new_tables;
+    }
     if (tables_attach(pl, err))
         return true;
     pl->new_tables = true; /* with the next session */

@@ -282,12 +282,14 @@ def test_new_tables_that_the_lake_did_not_take_are_taken_in_again(database, walb
     compare(database, lake, ["t", "other", "new", "newer"])
 
 
-def test_a_table_that_is_tried_again_while_the_lake_is_away_goes_on(database, walberg, lake):
-    """The first attempt fails alone, the second one with the lake as a whole."""
+@pytest.mark.parametrize("then", ["", ",fail:3:tables.publish"], ids=["lake", "and_source"])
+def test_a_table_that_is_tried_again_while_the_lake_is_away_goes_on(database, walberg, lake, then):
+    """The first attempt fails alone, the second one with the lake as a whole; and the third one may
+    meet a source that is away."""
     database.execute(*TABLES)
     walberg.once()
     walberg.extra_environment = {
-        "WALBERG_FAULT": "fail:1:sink.attach,fail:3:sink.attach,fail:2:writer.alone",
+        "WALBERG_FAULT": f"fail:1:sink.attach,fail:3:sink.attach,fail:2:writer.alone{then}",
         "WALBERG_LIMITS": "away.min_ms=3000"}
     started = len(walberg.log())
     walberg.start()
