@@ -31,7 +31,7 @@ is_alone_in_this(Pipeline *pl, const PipeTable *table, const Retry *retry)
     Error err;
 
     return !pl->options->once &&
-           (table->away_times > 0 || clock_ms() - retry->started_ms >= PATIENCE_MS) &&
+           (table->away_times > 0 || retry_failing_ms(retry) >= PATIENCE_MS) &&
            pipeline_try_state(pl, &err);
 }
 
