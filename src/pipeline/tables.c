@@ -119,6 +119,18 @@ tables_open(Pipeline *pl, PipeTable *table, Error *err)
     return sink_attach(pl->sink, &want, &table->sink_table, err);
 }
 
+/* The state calls another table what this one is called now: it gets the name that it has now. */
+static void
+rename_namesake(Pipeline *pl, const TableSchema *schema)
+{
+    StateTable *namesake = state_find_table(&pl->state, schema->qualified);
+    const SourceTable *source =
+        namesake == NULL ? NULL : source_tables_find(&pl->source, namesake->oid);
+
+    if (source != NULL)
+        namesake->source = arena_strdup(pl->state_arena, source->qualified);
+}
+
 void
 tables_remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
 {
@@ -134,6 +146,8 @@ tables_remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
 
     if (known != NULL)
         entry = *known;
+    else
+        rename_namesake(pl, schema);
     entry.oid = schema->relid;
     entry.source = schema->qualified;
     entry.lake = table->sink_table->lake_name;
