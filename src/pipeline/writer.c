@@ -31,7 +31,8 @@ is_alone_in_this(Pipeline *pl, const PipeTable *table, const Retry *retry)
     Error err;
 
     return !pl->options->once &&
-           (table->away_times > 0 || retry_failing_ms(retry) >= PATIENCE_MS) &&
+           (table->away_times > 0 ||
+            retry_failing_ms(retry) >= LIMIT("writer.patience_ms", PATIENCE_MS)) &&
            pipeline_try_state(pl, &err);
 }
 
@@ -342,9 +343,13 @@ writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err)
 {
     Retry retry = sink_retry(pl);
 
+    if (table->away_since_ms != 0) /* all of it comes again */
+        return true;
     TRY(note_name(pl, table, batch, err));
     while (!sink_record(pl->sink, table->sink_table, batch, err)) {
-        if (err->kind == ERR_INPUT) { /* the table of rejects is not usable: the log has to do */
+        /* the table of rejects is not usable: the log has to do */
+        if (err->kind == ERR_INPUT ||
+            (err->kind == ERR_TRANSIENT && is_alone_in_this(pl, table, &retry))) {
             log_warn("rejected values are not recorded", LOG_STR("table", table->schema->qualified),
                      LOG_STR("error", err->msg));
             return true;

@@ -148,6 +148,31 @@ def test_a_broken_table_of_rejects_parks_who_has_one(damage, database, walberg, 
     assert rejects(lake) == ['{"id":2}']
 
 
+def test_a_table_of_rejects_that_cannot_be_read_holds_up_who_has_one(database, walberg, lake):
+    """Its disk is bad when the next sessions begin."""
+    database.execute(*REJECTING, "insert into t values (2, 'NaN')")
+    walberg.once()
+    walberg.extra_environment = {
+        "WALBERG_FAULT": "fail:1:sink.commit,fail:1:sink.look_again,fail:2:sink.look_again",
+        "WALBERG_LIMITS": "away.min_ms=4000,writer.patience_ms=50"}
+    walberg.start()
+    walberg.wait_streaming()
+    database.execute("insert into t values (3, 'NaN')")
+    wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30)
+    with bad_hint(warehouse(walberg) / "_walberg/rejects"):
+        for number in (1, 2):
+            end_session(database)
+            database.execute(f"insert into other values ({number})")
+            wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        walberg.wait_for_log('parked table=public.t reason="cannot write: ', 30)
+        database.execute("insert into other values (3)")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+    wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
+    walberg.wait_caught_up()
+    assert rejects(lake) == ['{"id":2}', '{"id":3}']
+    assert walberg.stop() == 0
+
+
 @contextlib.contextmanager
 def full_file_system(folder):
     """The folder, with what is in it, on a file system of its own that has no room left."""
