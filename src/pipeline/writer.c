@@ -73,9 +73,8 @@ writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error 
     return true;
 }
 
-/* False: the error stands, or the table was parked for now. */
-static bool
-try_again(Pipeline *pl, PipeTable *table, Retry *retry, const char *what, Error *err)
+bool
+writer_try_again(Pipeline *pl, PipeTable *table, Retry *retry, const char *what, Error *err)
 {
     if (err->kind != ERR_TRANSIENT || !is_alone_in_this(pl, table, retry))
         return status_retry(pl, retry, what, err);
@@ -184,7 +183,7 @@ writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *e
             writer_copy_again(pl, table, err->msg);
             return true;
         }
-        if (try_again(pl, table, &retry, "cannot change columns", err))
+        if (writer_try_again(pl, table, &retry, "cannot change columns", err))
             continue;
         return gave_up(pl, table, err);
     }
@@ -243,7 +242,7 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
             mend_table(pl, table, err->msg);
         if (err->kind == ERR_COPY)
             return true;
-        if (try_again(pl, table, &retry, "cannot write", err))
+        if (writer_try_again(pl, table, &retry, "cannot write", err))
             continue;
         return gave_up(pl, table, err);
     }
@@ -283,7 +282,7 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
     int64_t started = clock_ms();
 
     while (!sink_commit(pl->sink, table->sink_table, epoch->position, epoch->commit_time_us, err)) {
-        if (try_again(pl, table, &retry, "cannot commit", err))
+        if (writer_try_again(pl, table, &retry, "cannot commit", err))
             continue;
         return gave_up(pl, table, err);
     }

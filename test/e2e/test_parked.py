@@ -10,6 +10,7 @@ import time
 
 import pytest
 from pyiceberg.table import StaticTable
+from test_copy_resume import LIMITS, create, interrupt
 
 from lib.env import wait_for
 from lib.oracle import compare, is_equal
@@ -414,6 +415,44 @@ def test_a_change_of_columns_that_cannot_be_committed_waits_alone(database, walb
         wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
         walberg.wait_caught_up()
         compare(database, lake, ["t", "other"], readers=["duckdb"])
+        assert walberg.stop() == 0
+
+
+def test_a_copy_that_cannot_be_committed_waits_alone(database, walberg, lake):
+    """Its rows find room, what names them does not."""
+    database.execute(*TABLES)
+    walberg.extra_environment = {"WALBERG_LIMITS": "away.min_ms=2000,writer.patience_ms=1000"}
+    walberg.start()
+    walberg.wait_caught_up()
+    with full_file_system(warehouse(walberg) / lake.table("t").folder / "metadata") as filler:
+        walberg.call("resync", *walberg.positional(), "t")
+        wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30)
+        assert "cannot commit its copy" in why(walberg) and "No space left" in why(walberg)
+        database.execute("insert into t values (101, 1)", "insert into other values (1)")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        filler.unlink()
+        wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
+        walberg.wait_caught_up()
+        compare(database, lake, ["t", "other"], readers=["duckdb"])
+        assert walberg.stop() == 0
+
+
+def test_a_resumed_copy_that_cannot_be_recorded_waits_alone(database, walberg, lake):
+    database.execute(TABLES[2])
+    create(database, "big")
+    interrupt(walberg)
+    walberg.extra_environment = {
+        "WALBERG_LIMITS": f"{LIMITS},away.min_ms=2000,writer.patience_ms=1000"}
+    with full_file_system(warehouse(walberg) / lake.table("big").folder / "metadata") as filler:
+        walberg.start()
+        wait_for("parked", lambda: states(walberg).get("public.big") == "parked", 30)
+        assert "the progress of its copy cannot be recorded" in why(walberg, "public.big")
+        database.execute("insert into other values (1)", "update big set n = 1 where id < 100")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        filler.unlink()
+        wait_for("it is back", lambda: states(walberg)["public.big"] == "streaming", 60)
+        walberg.wait_caught_up()
+        compare(database, lake, ["other", "big"], readers=["duckdb"])
         assert walberg.stop() == 0
 
 
