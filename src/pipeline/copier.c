@@ -197,7 +197,7 @@ record_when_due(Pipeline *pl, Error *err)
 }
 
 /* A table with rows from before is not shown yet: if the process dies until then, all of it has to
- * be known. */
+ * be known. The table may be parked for now. */
 static bool
 record_whole(Pipeline *pl, CopyTable *copy, Error *err)
 {
@@ -208,8 +208,9 @@ record_whole(Pipeline *pl, CopyTable *copy, Error *err)
         return true;
     while (!record_table(pl, copy, &any, err)) {
         copy->recorded = 0;
-        if (!status_retry(pl, &retry, "the progress of a copy cannot be recorded", err))
-            return false;
+        if (!writer_try_again(pl, copy->table, &retry,
+                              "the progress of its copy cannot be recorded", err))
+            return copy->table->away_since_ms != 0;
     }
     return !any || pipeline_write_state(pl, err);
 }
@@ -225,9 +226,10 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
             pipe_table_park(table, err->msg);
             return true;
         }
-        if (!status_retry(pl, &retry, "cannot commit", err))
-            return false;
+        if (!writer_try_again(pl, table, &retry, "cannot commit its copy", err))
+            return table->away_since_ms != 0;
     }
+    table->away_times = 0; /* whatever it was is over */
     if (pl->options->once && position > pl->stop_at)
         pl->stop_at = position; /* all tables have to get there for its rows to be shown */
     if (pipe_table_is_hidden(table)) {
@@ -285,7 +287,8 @@ end_table(Pipeline *pl, CopyTable *copy, Error *err)
         return FAIL(err, ERR_TRANSIENT, "the source moved on to another timeline");
     if (same) {
         TRY(record_whole(pl, copy, err));
-        return commit_copy(pl, table, last_snapshot(pl->copier, copy), err);
+        return table->away_since_ms != 0 ||
+               commit_copy(pl, table, last_snapshot(pl->copier, copy), err);
     }
     log_warn("a table is copied again, under a newer snapshot",
              LOG_STR("table", table->schema->qualified),

@@ -230,6 +230,9 @@ bool writer_epoch(Pipeline *pl, Epoch *epoch, Error *err) WARN_UNUSED;
 bool writer_wants_back(Pipeline *pl);
 bool writer_is_due(const PipeTable *table);
 TableState writer_take_back(Pipeline *pl, PipeTable *table);
+/* retry_again() for what is done to one table. After a minute in which the lake takes what others
+ * have the table is parked like them. False: it is (away_since_ms says so), or the error stands. */
+bool writer_try_again(Pipeline *pl, PipeTable *table, Retry *retry, const char *what, Error *err);
 /* The table alone fails, though the lake takes what the others have: it is parked like them.
  * False: it is not so, the error stands. */
 bool writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error *cause);

@@ -9,19 +9,21 @@ enum { DELAY_MIN_MS = 200, DELAY_MAX_MS = 30000 };
 Retry
 retry_begin(Cancel *cancel, const atomic_bool *stop, int64_t give_up_ms)
 {
-    return (Retry){.cancel = cancel,
-                   .stop = stop,
-                   .give_up_ms = give_up_ms,
-                   .started_ms = clock_ms(),
-                   .delay_ms = DELAY_MIN_MS};
+    return (Retry){
+        .cancel = cancel, .stop = stop, .give_up_ms = give_up_ms, .delay_ms = DELAY_MIN_MS};
 }
 
 void
 retry_reset(Retry *retry)
 {
-    retry->started_ms = clock_ms();
     retry->delay_ms = DELAY_MIN_MS;
     retry->attempts = 0;
+}
+
+int64_t
+retry_failing_ms(const Retry *retry)
+{
+    return retry->attempts == 0 ? 0 : clock_ms() - retry->started_ms;
 }
 
 bool
@@ -32,7 +34,7 @@ retry_again(Retry *retry, const char *what, Error *err)
 
     if (err->kind != ERR_TRANSIENT || atomic_load(retry->stop) || cancel_is_set(retry->cancel))
         return false;
-    if (retry->give_up_ms > 0 && clock_ms() - retry->started_ms >= retry->give_up_ms)
+    if (retry->give_up_ms > 0 && retry_failing_ms(retry) >= retry->give_up_ms)
         return false;
 
     /* between half and the whole of the delay, so that many do not come back at once */

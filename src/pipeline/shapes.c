@@ -185,8 +185,11 @@ refresh(Pipeline *pl, PipeTable *table, const SourceTable *now, const Publicatio
     pipe_table_set_schema(table, now->schema);
     pipe_table_set_due(table, NULL, POSITION_NONE);
     table->pages = now->pages;
-    if (table->sink_table == NULL)
+    if (table->sink_table == NULL) {
         TRY(tables_open(pl, table, err));
+        /* until all of it is copied it has no part in the stream, wherever its rows were */
+        table->copy_again |= table->sink_table->position != POSITION_NONE;
+    }
     if (tables_state(pl, table) == NULL) /* parked when it was new */
         tables_remember(pl, table, now);
     check_snapshot(pl, tables_state(pl, table), now);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "pipeline/internal.h"
 
@@ -118,6 +119,18 @@ tables_open(Pipeline *pl, PipeTable *table, Error *err)
     return sink_attach(pl->sink, &want, &table->sink_table, err);
 }
 
+/* The state calls another table what this one is called now: it gets the name that it has now. */
+static void
+rename_namesake(Pipeline *pl, const TableSchema *schema)
+{
+    StateTable *namesake = state_find_table(&pl->state, schema->qualified);
+    const SourceTable *source =
+        namesake == NULL ? NULL : source_tables_find(&pl->source, namesake->oid);
+
+    if (source != NULL)
+        namesake->source = arena_strdup(pl->state_arena, source->qualified);
+}
+
 void
 tables_remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
 {
@@ -133,6 +146,8 @@ tables_remember(Pipeline *pl, const PipeTable *table, const SourceTable *source)
 
     if (known != NULL)
         entry = *known;
+    else
+        rename_namesake(pl, schema);
     entry.oid = schema->relid;
     entry.source = schema->qualified;
     entry.lake = table->sink_table->lake_name;
@@ -380,6 +395,7 @@ tables_publish(Pipeline *pl, Error *err)
 {
     Publication publication;
 
+    TRY(FAULT("tables.publish", err));
     TRY(load_tables(pl, err));
     note_unpublished(pl, &pl->source);
     publication = pl->publication;
@@ -580,12 +596,25 @@ look_later(Pipeline *pl, const char *what, const Error *err)
     return true;
 }
 
+static bool
+any_interrupted(const Pipeline *pl)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (was_interrupted(pl->tables[i]))
+            return true;
+    return false;
+}
+
+/* Of tables that are half taken in it is not known whether they go on or are to be copied: no
+ * session begins without them. */
 bool
 tables_take_new(Pipeline *pl, Error *err)
 {
     pl->new_tables = false;
-    if (!recover_connection(pl, err) || !tables_publish(pl, err))
-        return look_later(pl, "cannot take in new tables", err);
+    if (!recover_connection(pl, err) || !tables_publish(pl, err)) {
+        pl->new_tables = any_interrupted(pl);
+        return look_later(pl, "cannot take in new tables", err) && !pl->new_tables;
+    }
     if (tables_attach(pl, err))
         return true;
     pl->new_tables = true; /* with the next session */

@@ -31,7 +31,8 @@ is_alone_in_this(Pipeline *pl, const PipeTable *table, const Retry *retry)
     Error err;
 
     return !pl->options->once &&
-           (table->away_times > 0 || clock_ms() - retry->started_ms >= PATIENCE_MS) &&
+           (table->away_times > 0 ||
+            retry_failing_ms(retry) >= LIMIT("writer.patience_ms", PATIENCE_MS)) &&
            pipeline_try_state(pl, &err);
 }
 
@@ -72,9 +73,8 @@ writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error 
     return true;
 }
 
-/* False: the error stands, or the table was parked for now. */
-static bool
-try_again(Pipeline *pl, PipeTable *table, Retry *retry, const char *what, Error *err)
+bool
+writer_try_again(Pipeline *pl, PipeTable *table, Retry *retry, const char *what, Error *err)
 {
     if (err->kind != ERR_TRANSIENT || !is_alone_in_this(pl, table, retry))
         return status_retry(pl, retry, what, err);
@@ -183,7 +183,7 @@ writer_evolve(Pipeline *pl, PipeTable *table, const TableSchema *shape, Error *e
             writer_copy_again(pl, table, err->msg);
             return true;
         }
-        if (try_again(pl, table, &retry, "cannot change columns", err))
+        if (writer_try_again(pl, table, &retry, "cannot change columns", err))
             continue;
         return gave_up(pl, table, err);
     }
@@ -242,7 +242,7 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
             mend_table(pl, table, err->msg);
         if (err->kind == ERR_COPY)
             return true;
-        if (try_again(pl, table, &retry, "cannot write", err))
+        if (writer_try_again(pl, table, &retry, "cannot write", err))
             continue;
         return gave_up(pl, table, err);
     }
@@ -282,7 +282,7 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
     int64_t started = clock_ms();
 
     while (!sink_commit(pl->sink, table->sink_table, epoch->position, epoch->commit_time_us, err)) {
-        if (try_again(pl, table, &retry, "cannot commit", err))
+        if (writer_try_again(pl, table, &retry, "cannot commit", err))
             continue;
         return gave_up(pl, table, err);
     }
@@ -342,9 +342,13 @@ writer_record(Pipeline *pl, PipeTable *table, Batch *batch, Error *err)
 {
     Retry retry = sink_retry(pl);
 
+    if (table->away_since_ms != 0) /* all of it comes again */
+        return true;
     TRY(note_name(pl, table, batch, err));
     while (!sink_record(pl->sink, table->sink_table, batch, err)) {
-        if (err->kind == ERR_INPUT) { /* the table of rejects is not usable: the log has to do */
+        /* the table of rejects is not usable: the log has to do */
+        if (err->kind == ERR_INPUT ||
+            (err->kind == ERR_TRANSIENT && is_alone_in_this(pl, table, &retry))) {
             log_warn("rejected values are not recorded", LOG_STR("table", table->schema->qualified),
                      LOG_STR("error", err->msg));
             return true;

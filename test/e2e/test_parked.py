@@ -10,6 +10,7 @@ import time
 
 import pytest
 from pyiceberg.table import StaticTable
+from test_copy_resume import LIMITS, create, interrupt
 
 from lib.env import wait_for
 from lib.oracle import compare, is_equal
@@ -148,6 +149,31 @@ def test_a_broken_table_of_rejects_parks_who_has_one(damage, database, walberg, 
     assert rejects(lake) == ['{"id":2}']
 
 
+def test_a_table_of_rejects_that_cannot_be_read_holds_up_who_has_one(database, walberg, lake):
+    """Its disk is bad when the next sessions begin."""
+    database.execute(*REJECTING, "insert into t values (2, 'NaN')")
+    walberg.once()
+    walberg.extra_environment = {
+        "WALBERG_FAULT": "fail:1:sink.commit,fail:1:sink.look_again,fail:2:sink.look_again",
+        "WALBERG_LIMITS": "away.min_ms=4000,writer.patience_ms=50"}
+    walberg.start()
+    walberg.wait_streaming()
+    database.execute("insert into t values (3, 'NaN')")
+    wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30)
+    with bad_hint(warehouse(walberg) / "_walberg/rejects"):
+        for number in (1, 2):
+            end_session(database)
+            database.execute(f"insert into other values ({number})")
+            wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        walberg.wait_for_log('parked table=public.t reason="cannot write: ', 30)
+        database.execute("insert into other values (3)")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+    wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
+    walberg.wait_caught_up()
+    assert rejects(lake) == ['{"id":2}', '{"id":3}']
+    assert walberg.stop() == 0
+
+
 @contextlib.contextmanager
 def full_file_system(folder):
     """The folder, with what is in it, on a file system of its own that has no room left."""
@@ -282,12 +308,14 @@ def test_new_tables_that_the_lake_did_not_take_are_taken_in_again(database, walb
     compare(database, lake, ["t", "other", "new", "newer"])
 
 
-def test_a_table_that_is_tried_again_while_the_lake_is_away_goes_on(database, walberg, lake):
-    """The first attempt fails alone, the second one with the lake as a whole."""
+@pytest.mark.parametrize("then", ["", ",fail:3:tables.publish"], ids=["lake", "and_source"])
+def test_a_table_that_is_tried_again_while_the_lake_is_away_goes_on(database, walberg, lake, then):
+    """The first attempt fails alone, the second one with the lake as a whole; and the third one may
+    meet a source that is away."""
     database.execute(*TABLES)
     walberg.once()
     walberg.extra_environment = {
-        "WALBERG_FAULT": "fail:1:sink.attach,fail:3:sink.attach,fail:2:writer.alone",
+        "WALBERG_FAULT": f"fail:1:sink.attach,fail:3:sink.attach,fail:2:writer.alone{then}",
         "WALBERG_LIMITS": "away.min_ms=3000"}
     started = len(walberg.log())
     walberg.start()
@@ -387,6 +415,44 @@ def test_a_change_of_columns_that_cannot_be_committed_waits_alone(database, walb
         wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
         walberg.wait_caught_up()
         compare(database, lake, ["t", "other"], readers=["duckdb"])
+        assert walberg.stop() == 0
+
+
+def test_a_copy_that_cannot_be_committed_waits_alone(database, walberg, lake):
+    """Its rows find room, what names them does not."""
+    database.execute(*TABLES)
+    walberg.extra_environment = {"WALBERG_LIMITS": "away.min_ms=2000,writer.patience_ms=1000"}
+    walberg.start()
+    walberg.wait_caught_up()
+    with full_file_system(warehouse(walberg) / lake.table("t").folder / "metadata") as filler:
+        walberg.call("resync", *walberg.positional(), "t")
+        wait_for("parked", lambda: states(walberg)["public.t"] == "parked", 30)
+        assert "cannot commit its copy" in why(walberg) and "No space left" in why(walberg)
+        database.execute("insert into t values (101, 1)", "insert into other values (1)")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        filler.unlink()
+        wait_for("it is back", lambda: states(walberg)["public.t"] == "streaming", 60)
+        walberg.wait_caught_up()
+        compare(database, lake, ["t", "other"], readers=["duckdb"])
+        assert walberg.stop() == 0
+
+
+def test_a_resumed_copy_that_cannot_be_recorded_waits_alone(database, walberg, lake):
+    database.execute(TABLES[2])
+    create(database, "big")
+    interrupt(walberg)
+    walberg.extra_environment = {
+        "WALBERG_LIMITS": f"{LIMITS},away.min_ms=2000,writer.patience_ms=1000"}
+    with full_file_system(warehouse(walberg) / lake.table("big").folder / "metadata") as filler:
+        walberg.start()
+        wait_for("parked", lambda: states(walberg).get("public.big") == "parked", 30)
+        assert "the progress of its copy cannot be recorded" in why(walberg, "public.big")
+        database.execute("insert into other values (1)", "update big set n = 1 where id < 100")
+        wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        filler.unlink()
+        wait_for("it is back", lambda: states(walberg)["public.big"] == "streaming", 60)
+        walberg.wait_caught_up()
+        compare(database, lake, ["other", "big"], readers=["duckdb"])
         assert walberg.stop() == 0
 
 

@@ -4,6 +4,7 @@ import contextlib
 import signal
 import time
 
+import pytest
 from test_copy import copying, create
 from test_schema_changes import equal
 
@@ -142,6 +143,29 @@ def test_a_renamed_table_and_one_that_took_its_name(database, walberg, lake):
     assert "public.t_old" in states["public.t"]["error"]
     assert walberg.call("sql", "--format", "csv", walberg.storage.uri,
                         "select count(*) from t").stdout.split()[-1] == "2"
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "at_start"])
+def test_a_new_table_takes_the_second_name_of_another(running, database, walberg, lake):
+    """Both are known from then on, each by what it is called in the lake."""
+    database.execute("create table t (id int primary key)", "insert into t values (1)")
+    walberg.once()
+    database.execute("alter table t rename to m")
+    walberg.once()
+    if running:
+        start(walberg)
+    database.execute("alter table m rename to x", "create table m (id int primary key)",
+                     "insert into m values (7)")
+    if running:
+        wait_for("m to be copied", lambda: "copied table=public.m" in walberg.log(), 60)
+        assert walberg.stop() == 0
+    walberg.once()
+    database.execute("insert into x values (2)", "insert into m values (8)")
+    start(walberg)
+    walberg.wait_caught_up()
+    assert sorted(walberg.query("select id from m")) == [(7,), (8,)]
+    assert sorted(walberg.query("select id from t")) == [(1,), (2,)]
+    assert not lake.has("x")
 
 
 def test_columns_that_change_between_the_slot_and_the_copy(database, walberg, lake):

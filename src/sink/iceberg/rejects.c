@@ -332,6 +332,8 @@ iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
         TRY(attach_rejects(sink, err));
     if (sink->rejects == NULL)
         return true;
+    if (count > 0 && sink->rejects->half_loaded && !iceberg_table_load(sink->rejects, err))
+        return WRAP(err, "table _walberg.rejects");
     if (sink->rejects_remade && !iceberg_check_rejects(table, err)) {
         if (err->kind == ERR_COPY)
             err->kind = ERR_INPUT;

@@ -200,7 +200,7 @@ attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
 }
 
 /* A table without anything uncommitted is as it was: reconnecting costs nothing. Of a table of
- * rejects that is broken only the next reject has to know. */
+ * rejects that cannot be read only the next reject has to know: it loads it again. */
 static bool
 abandon(Sink *base, SinkTable *sink_table, Error *err)
 {
@@ -216,7 +216,7 @@ abandon(Sink *base, SinkTable *sink_table, Error *err)
     iceberg_discard_pending(table);
     if (iceberg_table_load(table, err))
         return true;
-    if (sink_table != NULL || err->kind != ERR_INPUT)
+    if (sink_table != NULL || err->kind == ERR_CANCELED)
         return false;
     log_warn("the table of rejects cannot be loaded", LOG_STR("error", err->msg));
     return true;
