@@ -378,5 +378,20 @@ def test_on_s3(database, s3, tmp_path):
     assert files(walberg, "public/t/") == [] and files(walberg, "public/other/")
     walberg.once()
     walberg.call("verify", *walberg.positional(), check=True)
+    folder = walberg.folder / "state"
+    assert (folder / "cache.lock").exists() and (folder / "cache.holds").exists()
+    (folder / "spill-12345").mkdir()               # of a query server that was killed
+    (folder / "spill-12345" / "duckdb_temp_block-1.block").write_bytes(b"x")
     cleanup(walberg, "--all", "--yes")
     assert files(walberg, "") == []
+    assert not folder.exists()
+
+
+def test_what_else_is_in_the_folder_stays(filled):
+    """And that is said."""
+    folder = filled.folder / "state"
+    (folder / "precious").mkdir()
+    (folder / "spill-over").touch()
+    done = cleanup(filled, "--all", "--yes")
+    assert f"state folder {folder} stays: Directory not empty" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["precious", "spill-over"]
