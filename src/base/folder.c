@@ -43,9 +43,10 @@ folder_mkdir(const char *path, mode_t mode)
 int
 folder_create_file(const char *path, int flags, mode_t mode)
 {
+    assert((flags & O_EXCL) == 0);
+
     int fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 
-    assert((flags & O_EXCL) == 0);
     if (fd < 0 && errno == EEXIST)
         return open(path, flags | O_CREAT | O_CLOEXEC, mode);
     give(fd, path);

@@ -55,8 +55,8 @@ lake_name(const PartitionCheck *check, Store *store, const SourceTable *table, T
     bool found;
 
     TRY(store_get(store, key, &text, &found, NULL, err));
-    if (found)
-        TRY(state_parse(arena, buf_view(&text), &state, err));
+    if (found && !state_parse(arena, buf_view(&text), &state, err))
+        return WRAP(err, "%s/%s", store->base_uri, key);
 
     const StateTable *known = state_find_oid(&state, table->relid);
 

@@ -15,6 +15,7 @@
  * the local folder last: its lock is ours until the end. */
 #include "cli/cleanup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -320,18 +321,46 @@ drop_publication(Cleanup *cleanup, const char *name, Error *err)
     return pg_exec(cleanup->conn, NULL, sql, NULL, err) || WRAP(err, "drop publication %s", name);
 }
 
-/* Only what walberg makes there: the setting may name a folder that has more. */
+/* What walberg makes in a state folder, but for its lock. A query server that was killed leaves
+ * spill-<pid>. */
 static bool
-remove_folder(const Cleanup *cleanup, Error *err)
+is_of_state(const char *name)
 {
-    static const char *const ours[] = {"index",           "cache",  "status.json",
-                                       "status.json.new", "resync", "resync.taken",
-                                       "resync.refused",  "lock"};
+    static const char *const ours[] = {"index",       "cache",        "cache.lock",
+                                       "cache.holds", "status.json",  "status.json.new",
+                                       "resync",      "resync.taken", "resync.refused"};
 
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        TRY(remove_tree(arena_printf(cleanup->arena, "%s/%s", cleanup->config->state, ours[i]),
-                        err));
-    (void) !rmdir(cleanup->config->state); /* stays when it is not empty */
+        if (strcmp(name, ours[i]) == 0)
+            return true;
+    return strncmp(name, "spill-", 6) == 0 && name[6] != '\0' &&
+           name[6 + strspn(name + 6, "0123456789")] == '\0';
+}
+
+static void
+close_dir(DIR **dir)
+{
+    if (*dir != NULL)
+        closedir(*dir);
+}
+
+/* The setting may name a folder that has more: that stays. */
+static bool
+remove_folder(Cleanup *cleanup, Error *err)
+{
+    const char *folder = cleanup->config->state;
+    AUTO(close_dir) DIR *dir = opendir(folder);
+
+    if (dir == NULL && errno != ENOENT)
+        return FAIL(err, ERR_INPUT, "cannot read %s: %s", folder, strerrordesc_np(errno));
+    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) /* NOLINT */
+        if (is_of_state(entry->d_name))
+            TRY(remove_tree(arena_printf(cleanup->arena, "%s/%s", folder, entry->d_name), err));
+    TRY(remove_tree(arena_printf(cleanup->arena, "%s/lock", folder), err));
+    if (rmdir(folder) != 0 && errno != ENOENT)
+        BUF_PUSH(&cleanup->notes, const char *,
+                 arena_printf(cleanup->arena, "state folder %s stays: %s", folder,
+                              strerrordesc_np(errno)));
     return true;
 }
 

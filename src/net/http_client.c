@@ -12,6 +12,7 @@
 #include <curl/curl.h>
 
 #include "base/clock.h"
+#include "base/folder.h"
 
 enum {
     CONNECT_MS_DEFAULT = 10 * 1000,
@@ -138,7 +139,7 @@ write_file(Transfer *transfer, const char *bytes, size_t size)
     const char *path = transfer->request->response_path;
 
     if (transfer->file_fd < 0)
-        transfer->file_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        transfer->file_fd = folder_create_file(path, O_WRONLY | O_TRUNC, 0666);
     if (transfer->file_fd < 0)
         return FAIL(&transfer->err, ERR_INPUT, "%s: %s", path, strerrordesc_np(errno));
     while (size > 0) {

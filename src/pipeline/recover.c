@@ -353,16 +353,10 @@ load_state(Pipeline *pl, bool *out_found, Error *err)
         return true;
     if (state_parse(pl->state_arena, buf_view(&text), &pl->state, err))
         return true;
-    if (strstr(err->msg, "\nhint: ") != NULL)
-        return WRAP(err, "%s/_walberg/%s.json", pl->config->warehouse, pl->config->pipeline);
-
-    Error problem = *err;
-
-    return FAIL(
-        err, ERR_INPUT,
-        "%s/_walberg/%s.json, which says which source and slot the lake belongs to, cannot "
-        "be read: %s\nhint: put it back from a backup of the lake; without it, " BEGIN_AGAIN,
-        pl->config->warehouse, pl->config->pipeline, problem.msg);
+    return WRAP(err,
+                "%s/_walberg/%s.json, which says which source and slot the lake belongs to, "
+                "cannot be read",
+                pl->config->warehouse, pl->config->pipeline);
 }
 
 static bool

@@ -335,8 +335,8 @@ get_tables(Arena *arena, json_t *root, PipelineState *state, Error *err)
     return true;
 }
 
-bool
-state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
+static bool
+parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
 {
     json_error_t problem;
     __attribute__((cleanup(json_unref))) json_t *root = json_loadb(json.ptr, json.len, 0, &problem);
@@ -371,6 +371,14 @@ state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
     TRY(get_tables(arena, root, &state, err));
     *out_state = state;
     return true;
+}
+
+bool
+state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err)
+{
+    return parse(arena, json, out_state, err) ||
+           error_hint(err, "hint: put it back from a backup of the lake; if there is none, remove "
+                           "it, then " BEGIN_AGAIN);
 }
 
 StateTable *

@@ -94,7 +94,7 @@ typedef struct PipelineState {
     StateTable *tables;
 } PipelineState;
 
-/* ERR_INPUT names what is wrong with it. */
+/* ERR_INPUT names what is wrong with it, and says what to do with the object. */
 bool state_parse(Arena *arena, Str json, PipelineState *out_state, Error *err) WARN_UNUSED;
 void state_write(const PipelineState *state, Buf *out);
 

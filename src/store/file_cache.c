@@ -119,7 +119,7 @@ stamp_write(const char *path, Arena *arena, const Stamp *stamp)
 
     const char *part = arena_printf(arena, "%s.%016" PRIx64 ".part", path, random);
     const char *stamp_path = arena_printf(arena, "%s.stamp", path);
-    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = folder_create_file(part, O_WRONLY, 0600);
 
     if (fd < 0)
         return;

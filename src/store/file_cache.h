@@ -29,6 +29,7 @@ typedef struct FileCache {
     const char *folder;             /* made when first needed, as are <folder>.lock and .holds */
     int64_t bytes_max;              /* of the files here; 0: only what is held stays */
     _Atomic int64_t room;           /* bytes that may come until the folder is counted */
+    _Atomic bool grows;             /* beyond the bound: files could not be evicted */
     _Atomic uint64_t fetched_bytes; /* by this process */
 } FileCache;
 

@@ -230,12 +230,14 @@ used_ns(const FTSENT *entry)
                                                                : modified_ns(entry->fts_statp);
 }
 
-/* All files and the sum of their sizes. What cannot be looked at is left out. */
+/* All files and the sum of their sizes. The folder may be a link, to another disk. What cannot be
+ * looked at is left out. */
 static int64_t
 count_files(const FileCache *cache, Arena *arena, Buf *files)
 {
     char *folders[] = {arena_strdup(arena, cache->folder), NULL};
-    AUTO(close_walk) FTS *walk = fts_open(folders, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    AUTO(close_walk)
+    FTS *walk = fts_open(folders, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
     int64_t sum = 0;
 
     for (;;) {
@@ -317,7 +319,9 @@ file_evict(FileCache *cache, int64_t bytes)
 
     if (left >= 0 || left + bytes < 0) /* below: another thread is about it */
         return;
-    if (!sweep(cache, &err)) /* the next one may */
-        log_debug("cannot evict files of the cache", LOG_STR("error", err.msg));
+    if (sweep(cache, &err))
+        atomic_store(&cache->grows, false);
+    else if (!atomic_exchange(&cache->grows, true)) /* the next one may; said once */
+        log_warn("cannot evict files of the cache: it grows", LOG_STR("error", err.msg));
     atomic_store(&cache->room, cache->bytes_max / STEPS);
 }

@@ -265,13 +265,15 @@ def test_names_that_tables_swapped(seen, database, walberg, lake):
     assert sources(walberg) == [("public.a", "public.b")]
 
 
-def test_the_name_of_a_table_that_was_dropped(database, walberg, lake):
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "since the last start"])
+def test_the_name_of_a_table_that_was_dropped(seen, database, walberg, lake):
     """Another one has it now. Who says the name is asked which one it is."""
     database.execute("create table a (id int primary key)", "create table b (id int primary key)",
                      "insert into a values (1)", "insert into b values (1), (2)")
     walberg.once()
     database.execute("drop table a", "alter table b rename to a")
-    walberg.once()
+    if seen:
+        walberg.once()
     refused = cleanup(walberg, "public.a", "--yes", code=1).stderr
     assert """'lake:"public"."a"' or 'lake:"public"."b"'""" in refused
     assert lake.has("a") and lake.has("b")
@@ -376,5 +378,20 @@ def test_on_s3(database, s3, tmp_path):
     assert files(walberg, "public/t/") == [] and files(walberg, "public/other/")
     walberg.once()
     walberg.call("verify", *walberg.positional(), check=True)
+    folder = walberg.folder / "state"
+    assert (folder / "cache.lock").exists() and (folder / "cache.holds").exists()
+    (folder / "spill-12345").mkdir()               # of a query server that was killed
+    (folder / "spill-12345" / "duckdb_temp_block-1.block").write_bytes(b"x")
     cleanup(walberg, "--all", "--yes")
     assert files(walberg, "") == []
+    assert not folder.exists()
+
+
+def test_what_else_is_in_the_folder_stays(filled):
+    """And that is said."""
+    folder = filled.folder / "state"
+    (folder / "precious").mkdir()
+    (folder / "spill-over").touch()
+    done = cleanup(filled, "--all", "--yes")
+    assert f"state folder {folder} stays: Directory not empty" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["precious", "spill-over"]

@@ -4,6 +4,7 @@ Each test does to a real server, or to the lake with PyIceberg, what a person co
 looks whether the rows are right or the table says that they are not."""
 import json
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -499,6 +500,28 @@ def test_a_torn_state_object_is_refused_with_a_hint(text, database, walberg, lak
     assert str(state_path(walberg)) in done.stderr.replace("file://", "")
     assert done.stderr.count("hint: ") == 1
     state_path(walberg).write_text(good)      # "put it back from a backup"
+    database.execute("insert into t values (101, 1)")
+    walberg.once()
+    compare(database, lake, ["t"])
+
+
+def test_beginning_again_without_a_state_object(database, walberg, lake):
+    """What each command says leads to the next one, and the last one streams."""
+    database.execute(*TABLE)
+    walberg.once()
+    state_path(walberg).write_text("{")
+    for command in ("run", "--once"), ("cleanup", "--all", "--yes"), ("verify",):
+        done = walberg.call(*command, *walberg.positional())
+        assert done.returncode != 0
+        assert "if there is none, remove it, then begin again: walberg cleanup" in done.stderr
+    state_path(walberg).unlink()
+    done = walberg.call("cleanup", "--all", "--yes", *walberg.positional(), check=True)
+    assert "removed table public.t " in done.stdout
+    assert "slot and publication stay" in done.stderr
+    done = walberg.call("run", "--once", *walberg.positional())
+    drop = re.search(r"pg_drop_replication_slot\('\w+'\)", done.stderr)
+    database.execute(f"select {drop[0]}")
+    walberg.once()
     database.execute("insert into t values (101, 1)")
     walberg.once()
     compare(database, lake, ["t"])

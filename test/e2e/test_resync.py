@@ -276,6 +276,30 @@ def test_what_root_does_beside_a_service_stops_nothing(database, walberg, lake):
     assert foreign.stat().st_uid == 0                 # it was there: it stays whose it is
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_what_root_keeps_of_a_lake_on_s3_is_the_services(database, s3, tmp_path):
+    """What is kept of it, and vouched for, is not fetched again. Data files that the stream writes
+    stay root's: whoever may not read them fetches them."""
+    nobody = 65534
+    walberg = Walberg(database, s3.warehouse(), tmp_path)
+    database.execute(*TABLES)
+    walberg.once()
+    database.execute("update t set v = 'y' where id = 1")
+    walberg.once()
+    folder = tmp_path / "state"
+    for command in ("verify", "run --once"):
+        shutil.rmtree(folder)
+        folder.mkdir()
+        os.chown(folder, nobody, nobody)
+        walberg.call(*command.split(), *walberg.positional(), check=True)
+        paths = [path for path in folder.rglob("*")
+                 if command == "verify" or path.suffix != ".parquet"]
+        assert [path for path in paths if path.suffix == ".stamp"]
+        assert [path for path in paths
+                if (path.stat().st_uid, path.stat().st_gid) != (nobody, nobody)] == []
+        database.execute("update t set v = v || 'z' where id = 2")
+
+
 def test_a_request_that_cannot_be_read_stops_nothing(database, walberg, lake):
     """As one of another user is, or, for any user, a link to itself."""
     database.execute(*TABLES)

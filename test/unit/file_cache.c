@@ -479,6 +479,59 @@ what_is_written_is_left_alone(void **state)
     assert_int_equal(count_there(scene, 1, 4), 3);
 }
 
+/* The folder may be on another disk. */
+static void
+a_link_to_the_folder_is_counted(void **state)
+{
+    Scene *scene = *state;
+    const char *elsewhere = arena_printf(scene->arena, "%s/elsewhere", scene->root);
+
+    assert_int_equal(rename(scene->folder, elsewhere), 0);
+    assert_int_equal(symlink(elsewhere, scene->folder), 0);
+    scene->cache.bytes_max = NINE_STAY;
+    fetch_aged(scene, 1, 20);
+    assert_int_equal(count_there(scene, 1, 20), 9);
+}
+
+/* How often that is said, while these files come. */
+static int
+complaints(Scene *scene, int first, int last)
+{
+    const char *path = arena_printf(scene->arena, "%s/log", scene->root);
+    int stderr_fd = dup(STDERR_FILENO);
+    int log_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    char log[10000] = "";
+    int count = 0;
+
+    assert_int_equal(dup2(log_fd, STDERR_FILENO), STDERR_FILENO);
+    fetch_aged(scene, first, last);
+    assert_int_equal(dup2(stderr_fd, STDERR_FILENO), STDERR_FILENO);
+    assert_true(pread(log_fd, log, sizeof log - 1, 0) >= 0);
+    assert_int_equal(close(log_fd) + close(stderr_fd), 0);
+    for (const char *at = log; (at = strstr(at, "warn cannot evict")) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* Each time that it begins. */
+static void
+growing_beyond_the_bound_is_said_once(void **state)
+{
+    Scene *scene = *state;
+    const char *hold = arena_printf(scene->arena, "%s/cache.holds/x", scene->root);
+
+    scene->cache.bytes_max = NINE_STAY;
+    for (int first = 1; first <= 41; first += 40) {
+        assert_int_equal(complaints(scene, first, first + 9), 0);
+        assert_int_equal(symlink("x", hold), 0); /* it cannot be told what it holds */
+        assert_int_equal(complaints(scene, first + 10, first + 19), 1);
+        assert_int_equal(count_there(scene, first + 10, first + 19), 10);
+        assert_int_equal(unlink(hold), 0);
+        assert_int_equal(complaints(scene, first + 20, first + 20), 0);
+        assert_int_equal(count_there(scene, 1, first + 20), 9);
+    }
+}
+
 static void
 what_has_no_stamp_goes_too(void **state)
 {
@@ -641,6 +694,8 @@ main(void)
         cmocka_unit_test_setup_teardown(counted_at_the_first_file_and_every_tenth, setup, teardown),
         cmocka_unit_test_setup_teardown(used_is_noted_once_a_minute, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_written_is_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_link_to_the_folder_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(growing_beyond_the_bound_is_said_once, setup, teardown),
         cmocka_unit_test_setup_teardown(what_has_no_stamp_goes_too, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_put_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_held_stays, setup, teardown),
