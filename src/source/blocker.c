@@ -2,28 +2,35 @@
 
 #include <inttypes.h>
 
-enum { AT_ID, AT_GID, AT_PID, AT_DATABASE, AT_ROLE, AT_PROGRAM, AT_AGE, AT_TABLE };
+enum { AT_ID, AT_GID, AT_PID, AT_DATABASE, AT_ROLE, AT_PROGRAM, AT_AGE, AT_LOCK };
 
 /* A transaction's own number is locked by it in mode Exclusive; of table locks, those of readers
- * meet only Access Exclusive ones, granted or in the queue before them. The locks of a prepared
- * transaction are of no process, and that on its number says which one it is. */
+ * meet only Access Exclusive ones, granted or in the queue before them. One in the queue waits for
+ * whoever has locked the table in any mode: that is the cause, unless it is a session of ours. The
+ * locks of a prepared transaction are of no process, and that on its number says which one it is.
+ */
 static const char blocker_sql[] =
     "SELECT h.virtualtransaction, p.gid, h.pid, coalesce(p.database, a.datname),"
     " coalesce(p.owner, a.usename), coalesce(nullif(a.application_name, ''), a.backend_type),"
     " extract(epoch FROM clock_timestamp() - coalesce(p.prepared, a.xact_start))::bigint,"
-    " (SELECT concat(n.nspname, '.', c.relname) FROM pg_class c"
+    " (SELECT format(CASE WHEN NOT h.granted THEN 'waits to lock %s.%s'"
+    "   WHEN h.mode = 'AccessExclusiveLock' THEN 'has %s.%s locked'"
+    "   ELSE 'uses %s.%s, which another one waits to lock' END, n.nspname, c.relname)"
+    "   FROM pg_class c"
     "   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = w.relation)"
     " FROM pg_locks w JOIN pg_locks h ON h.locktype = w.locktype"
     "  AND h.pid IS DISTINCT FROM w.pid AND CASE w.locktype"
     "   WHEN 'transactionid' THEN h.transactionid = w.transactionid AND h.mode = 'ExclusiveLock'"
     "   WHEN 'relation' THEN h.database = w.database AND h.relation = w.relation"
-    "    AND h.mode = 'AccessExclusiveLock' END"
+    "    AND (h.mode = 'AccessExclusiveLock'"
+    "     OR h.granted AND (h.pid = ANY ($1::int[])) IS NOT TRUE) END"
     " LEFT JOIN pg_locks x ON h.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid'"
     "  AND x.mode = 'ExclusiveLock' AND x.virtualtransaction = h.virtualtransaction"
     " LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid"
     " LEFT JOIN pg_stat_activity a ON a.pid = h.pid"
     " WHERE NOT w.granted AND w.pid = ANY ($1::int[])"
-    " ORDER BY coalesce(p.prepared, a.xact_start), h.virtualtransaction LIMIT 1";
+    " ORDER BY NOT h.granted, coalesce(p.prepared, a.xact_start), h.virtualtransaction,"
+    "  h.mode <> 'AccessExclusiveLock' LIMIT 1";
 
 bool
 source_blocker_load(PgConn *conn, Arena *arena, const char *pids, Blocker *out_blocker, Error *err)
@@ -42,7 +49,7 @@ source_blocker_load(PgConn *conn, Arena *arena, const char *pids, Blocker *out_b
             .role = pg_value(&r, 0, AT_ROLE).ptr,
             .program = pg_value(&r, 0, AT_PROGRAM).ptr,
             .age_s = pg_value(&r, 0, AT_AGE).ptr == NULL ? -1 : pg_value_int(&r, 0, AT_AGE),
-            .table = pg_value(&r, 0, AT_TABLE).ptr,
+            .lock = pg_value(&r, 0, AT_LOCK).ptr,
         };
     *out_blocker = blocker;
     return true;
@@ -86,8 +93,8 @@ source_blocker_text(Arena *arena, const Blocker *blocker)
         buf_printf(&text, " (%s)", buf_text(&facts));
     if (blocker->age_s >= 0)
         buf_printf(&text, ", %s old", age_text(arena, blocker->age_s));
-    if (blocker->table != NULL)
-        buf_printf(&text, ", which has %s locked", blocker->table);
+    if (blocker->lock != NULL)
+        buf_printf(&text, ", which %s", blocker->lock);
     return arena_strdup(arena, buf_text(&text));
 }
 

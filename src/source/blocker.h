@@ -1,8 +1,9 @@
 /* blocker.h - whose open transaction sessions of ours wait for.
  *
  * A slot is made when the transactions that were open have ended: the server's process waits for a
- * lock on the number of each. And one that altered a table keeps it locked until it ends. Both are
- * seen in pg_locks, by any role; how old another role's session is only by some. */
+ * lock on the number of each. And one that altered a table keeps it locked until it ends; as long
+ * as it waits for others that use the table, all that come later wait for them, too. Both are seen
+ * in pg_locks, by any role; how old another role's session is only by some. */
 #ifndef SOURCE_BLOCKER_H
 #define SOURCE_BLOCKER_H
 
@@ -16,7 +17,7 @@ typedef struct Blocker {
     const char *role;
     const char *program; /* its application_name, or the kind of server process */
     int64_t age_s;       /* -1: not for us to know */
-    const char *table;   /* "public.t": whose lock is waited for; NULL: the transaction's end */
+    const char *lock;    /* "has public.t locked"; NULL: the transaction's end is waited for */
 } Blocker;
 
 /* The oldest one that any of our sessions waits for at this moment. `pids` are their processes:

@@ -154,6 +154,53 @@ def test_a_lock_that_a_copy_waits_for_is_named(scene):
     compare(database, Lake(scene.storage), ["free", "held", "big"], readers=["duckdb"])
 
 
+@contextlib.contextmanager
+def read(database, prepare=""):
+    """A transaction that has read table held."""
+    with database.connect(autocommit=False) as conn:
+        conn.execute(f"set application_name to reader; select from held{prepare}")
+        yield conn.info.backend_pid
+        if not prepare:
+            conn.rollback()
+    if prepare:
+        database.execute("rollback prepared 'has read'")
+
+
+@pytest.mark.parametrize("prepare", ["", "; prepare transaction 'has read'"],
+                         ids=["session", "prepared"])
+def test_who_holds_up_the_one_that_a_copy_waits_for(prepare, scene):
+    """ALTER TABLE waits for a reader, and all other readers wait behind it: the first one counts.
+    When that has ended, it is the one that alters."""
+    database = scene.database
+    scene.extra_environment = {"WALBERG_LIMITS": "waits.look_ms=1000"}
+    seen = threading.Event()
+
+    def alter():
+        with database.connect(autocommit=False) as conn:
+            conn.execute("set application_name to writer")
+            conn.execute("lock table held in access exclusive mode")
+            seen.wait(30)
+            conn.rollback()
+
+    writer = threading.Thread(target=alter)
+    database.execute("create table big (id int primary key, v text)",
+                     "insert into big select n, md5(n::text) from generate_series(1, 300000) n")
+    scene.start(copy__workers=1)
+    scene.wait_for_log("slot made", 30)
+    with read(database, prepare) as reader:
+        writer.start()
+        who = "prepared transaction 'has read' " if prepare else f"session {reader} .*reader"
+        scene.wait_for_log(f"the copy waits.*{who}.*, which uses public.held, which another one "
+                           "waits to lock", 12)
+    wait_for("the next one", lambda: re.search(
+        r"the copy waits .*writer\).*, which has public.held locked",
+        scene.status()["error"] or ""), 20)
+    seen.set()
+    writer.join()
+    scene.wait_streaming()
+    compare(database, Lake(scene.storage), ["free", "held"], readers=["duckdb"])
+
+
 def test_temporary_tables_do_not_matter(scene):
     """Nor do they cost a reading of all catalogs every five seconds."""
     database = scene.database
