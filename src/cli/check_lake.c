@@ -10,6 +10,7 @@
 #include "catalog/catalog.h"
 #include "cli/connect.h"
 #include "iceberg/metadata.h"
+#include "pipeline/state.h"
 #include "store/store.h"
 
 enum { RETRY_MS_MAX = 10000 };
@@ -157,13 +158,39 @@ check_local_path(Arena *arena, const char *warehouse, const char *key)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-/* Such a table is parked or left out alone, so nothing else says it before. */
+/* Those of our tables; none when there is no pipeline yet. */
+static bool
+load_state(const Config *config, Arena *arena, Store *store, PipelineState *state, Error *err)
+{
+    AUTO_BUF Buf text = {0};
+    bool found = false;
+
+    if (config->pipeline == NULL)
+        return true;
+
+    const char *key = arena_printf(arena, "_walberg/%s.json", config->pipeline);
+
+    TRY(store_get(store, key, &text, &found, NULL, err));
+    return !found || state_parse(arena, buf_view(&text), state, err) ||
+           WRAP(err, "%s/%s", store->base_uri, key);
+}
+
+static bool
+is_ours(const PipelineState *state, const char *name)
+{
+    for (size_t i = 0; i < state->table_count; i++)
+        if (strcmp(state->tables[i].lake, name) == 0)
+            return true;
+    return strcmp(name, "_walberg.rejects") == 0;
+}
+
+/* Such a table is parked or left out alone, so nothing else says it before. That of another
+ * pipeline, or of another program, only cannot be queried. */
 static void
-check_metadata(Report *report, Catalog *catalog, const TableName *name)
+check_metadata(Report *report, Catalog *catalog, const PipelineState *state, const TableName *name)
 {
     AUTO_ARENA Arena *arena = arena_new();
-    const char *item =
-        arena_printf(arena, "lake table %.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name));
+    const char *full = arena_printf(arena, "%.*s.%.*s", STR_ARG(name->space), STR_ARG(name->name));
     CatalogTable loaded;
     TableMetadata *metadata;
     bool found;
@@ -171,13 +198,15 @@ check_metadata(Report *report, Catalog *catalog, const TableName *name)
 
     if (!catalog_load(catalog, arena, name, &loaded, &found, &err) ||
         (found && !metadata_parse(arena, loaded.metadata, &metadata, &err)))
-        report_message(report, item, VERDICT_FAIL, err.msg);
+        report_message(report, arena_printf(arena, "lake table %s", full),
+                       is_ours(state, full) ? VERDICT_FAIL : VERDICT_WARN, err.msg);
 }
 
 static void
 check_catalog(Report *report, const Config *config, Store *store)
 {
     AUTO(close_catalog) Catalog *catalog = NULL;
+    PipelineState state = {0};
     TableName *names = NULL;
     size_t count = 0;
     Error err = {0};
@@ -189,8 +218,10 @@ check_catalog(Report *report, const Config *config, Store *store)
     }
     report_add(report, "catalog", VERDICT_OK, "%s, %zu table%s", config->catalog_type, count,
                count == 1 ? "" : "s");
+    if (!load_state(config, report->arena, store, &state, &err))
+        report_message(report, "state object", VERDICT_FAIL, err.msg);
     for (size_t i = 0; i < count; i++)
-        check_metadata(report, catalog, &names[i]);
+        check_metadata(report, catalog, &state, &names[i]);
 }
 
 void

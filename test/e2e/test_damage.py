@@ -165,6 +165,23 @@ def test_metadata_that_cannot_be_read_concerns_one_table(kind, database, walberg
     compare(database, lake, ["t", "other"])
 
 
+def test_a_broken_table_of_somebody_else_is_a_warning(database, walberg):
+    """A lake is shared: such a table is no reason not to start."""
+    database.execute(*TABLES)
+    walberg.once()
+    stranger = warehouse(walberg) / "public/stranger/metadata/v1.metadata.json"
+    stranger.parent.mkdir(parents=True)
+    stranger.write_bytes(b"junk")
+    done = walberg.call("check", *walberg.positional())
+    assert "warn lake table public.stranger: " in done.stdout
+    assert "FAIL" not in done.stdout and done.returncode == 0
+    metadata_of(warehouse(walberg) / "public/t").write_bytes(b"junk")
+    assert "FAIL lake table public.t: " in walberg.call("check", *walberg.positional()).stdout
+    state = warehouse(walberg) / f"_walberg/{database.name}.json"
+    state.write_bytes(b"junk")
+    assert "FAIL state object: " in walberg.call("check", *walberg.positional()).stdout
+
+
 def test_metadata_on_a_bad_disk_concerns_one_table(database, walberg):
     database.execute(*TABLES)
     walberg.once()
