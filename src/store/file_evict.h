@@ -13,7 +13,7 @@
 
 #include "store/file_cache.h"
 
-/* Hold the file, which need not be there yet. ERR_TRANSIENT. */
+/* Hold the file, which need not be there yet. ERR_TRANSIENT; ERR_INPUT: not here, by this user. */
 bool file_hold_add(FileHold *hold, const FileCache *cache, const char *path,
                    Error *err) WARN_UNUSED;
 
