@@ -48,9 +48,9 @@ begin(Model *model, uint64_t seed)
 
     *model = (Model){.random = {seed}, .arena = arena_new(), .now_ms = FIRST_MS};
     model->retention = (Retention){
-        .keep_all_ms = draw(&model->random, 3) * HOUR_MS,
-        .keep_hourly_ms = draw(&model->random, 20) * HOUR_MS,
-        .snapshots_max = draw(&model->random, 2) * (1 + draw(&model->random, 20)),
+        .keep_all_ms = (int64_t) draw(&model->random, 3) * HOUR_MS,
+        .keep_hourly_ms = (int64_t) draw(&model->random, 20) * HOUR_MS,
+        .snapshots_max = (size_t) draw(&model->random, 2) * (1 + draw(&model->random, 20)),
         .metadata_log_max = draw(&model->random, 10),
     };
     create.format_version = 2 + (int) draw(&model->random, 2);
