@@ -132,6 +132,7 @@ def test_a_copy_beside_the_stream_says_whose_transaction_it_waits_for(scene):
         assert done.stderr.count(who) == 1, done.stderr
     resync.join(60)
     assert asked[0].returncode == 0 and asked[0].stderr.count(who) == 1, asked[0].stderr
+    arrived(scene, "later")                       # which is seen within seconds
     scene.wait_streaming()
     wait_for("no error", lambda: scene.status()["error"] is None, 10)
     compare(database, Lake(scene.storage), ["free", "held", "later"], readers=["duckdb"])

@@ -5,6 +5,7 @@ test's folder, which is shown when the test fails.
 """
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -68,7 +69,8 @@ class Walberg:
                          **settings)
 
     def start(self, port=None, **settings):
-        """run, in the background, serving queries on self.query_port."""
+        """run, in the background, serving queries on self.query_port. It has its state folder, and
+        hears signals, when this returns: what an earlier process left there says nothing of it."""
         assert self.process is None or self.process.poll() is not None, "runs already"
         self.query_port = port or free_port()
         command = self.command("run", *self.positional(),
@@ -80,6 +82,9 @@ class Walberg:
                                             stderr=log, cwd=self.folder,
                                             env=environment(self.storage,
                                                             **self.extra_environment))
+        lock = pathlib.Path({**self.settings, **settings}["state"]) / "lock"
+        wait_for("its lock", lambda: not self.alive() or (
+            lock.exists() and lock.read_text().strip() == str(self.process.pid)))
         return self
 
     def stop(self, seconds=60):
