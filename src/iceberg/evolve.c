@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "iceberg/default_json.h"
+#include "iceberg/spec.h"
 
 /* --- attnums --------------------------------------------------------------------------------- */
 
@@ -385,31 +386,37 @@ iceberg_lake_shape(const TableMetadata *metadata, const TableSchema *source)
     return shape;
 }
 
+/* The id of an equal schema that the table has, else a new one of it. */
+static int
+add_schema(Arena *arena, TableMetadata *out, const IcebergSchema *next)
+{
+    IcebergSchema *schemas = ARENA_ARRAY(arena, IcebergSchema, out->schema_count + 1);
+    int id = 0;
+
+    for (size_t i = 0; i < out->schema_count; i++) {
+        if (same_schema(&out->schemas[i], next))
+            return out->schemas[i].schema_id;
+        if (out->schemas[i].schema_id >= id)
+            id = out->schemas[i].schema_id + 1;
+        schemas[i] = out->schemas[i];
+    }
+    schemas[out->schema_count] = *next;
+    schemas[out->schema_count++].schema_id = id;
+    out->schemas = schemas;
+    return id;
+}
+
 TableMetadata *
 metadata_set_schema(Arena *arena, const TableMetadata *metadata, const SchemaFit *fit)
 {
     TableMetadata *out = ARENA_NEW(arena, TableMetadata);
-    int id = 0;
 
     *out = *metadata;
     out->properties =
         property_set(arena, &metadata->properties, STR("walberg.attnums"), fit->attnums);
     if (out->last_column_id < fit->last_column_id)
         out->last_column_id = fit->last_column_id;
-    for (size_t i = 0; i < metadata->schema_count; i++) {
-        if (same_schema(&metadata->schemas[i], fit->next)) {
-            out->current_schema_id = metadata->schemas[i].schema_id;
-            return out;
-        }
-        if (metadata->schemas[i].schema_id >= id)
-            id = metadata->schemas[i].schema_id + 1;
-    }
-    out->schemas = ARENA_ARRAY(arena, IcebergSchema, metadata->schema_count + 1);
-    for (size_t i = 0; i < metadata->schema_count; i++)
-        out->schemas[i] = metadata->schemas[i];
-    out->schemas[out->schema_count] = *fit->next;
-    out->schemas[out->schema_count].schema_id = id;
-    out->schema_count++;
-    out->current_schema_id = id;
+    out->current_schema_id = add_schema(arena, out, fit->next);
+    metadata_free_spec_names(arena, out);
     return out;
 }

@@ -42,7 +42,8 @@ TableSchema *iceberg_lake_shape(const TableMetadata *metadata, const TableSchema
 Str iceberg_attnums(Arena *arena, const TableSchema *schema);
 
 /* A copy of metadata with this schema as its current one: an equal one that it had before is used
- * again, as Java does. What did not change is shared. */
+ * again, as Java does. Partition fields whose name it takes are called otherwise
+ * (metadata_free_spec_names()). What did not change is shared. */
 TableMetadata *metadata_set_schema(Arena *arena, const TableMetadata *metadata,
                                    const SchemaFit *fit);
 

@@ -248,22 +248,41 @@ find_used(const TableMetadata *metadata, const PartitionField *wanted)
     return NULL;
 }
 
+/* Whether a schema of the table has a column of this name that the field is not made of. Not only
+ * the current one: Java binds every spec to the schema that it reads by, also an old snapshot's. */
+static bool
+is_another_column(const TableMetadata *metadata, const PartitionField *field, Str name)
+{
+    for (size_t s = 0; s < metadata->schema_count; s++) {
+        const IcebergSchema *schema = &metadata->schemas[s];
+
+        for (int i = 0; i < schema->field_count; i++)
+            if (str_eq(schema->fields[i].name, name) && schema->fields[i].id != field->source_id)
+                return true;
+    }
+    return false;
+}
+
+static bool
+is_own_column(const TableMetadata *metadata, const PartitionField *field, Str name)
+{
+    const Field *source = iceberg_schema_find(metadata_current_schema(metadata), field->source_id);
+
+    return source != NULL && str_eq(source->name, name);
+}
+
 /* Java refuses a table where a partition field is called like a column that it is not made of, or
- * like another field of its spec. */
+ * like another field of its spec, and a new one that is called like its column without being it. */
 static bool
 name_is_free(const TableMetadata *metadata, const PartitionSpec *spec, const PartitionField *field,
              Str name)
 {
-    const IcebergSchema *schema = metadata_current_schema(metadata);
-
     for (int i = 0; i < spec->field_count; i++)
-        if (str_eq(spec->fields[i].name, name))
+        if (&spec->fields[i] != field && str_eq(spec->fields[i].name, name))
             return false;
-    for (int i = 0; i < schema->field_count; i++)
-        if (str_eq(schema->fields[i].name, name) &&
-            (schema->fields[i].id != field->source_id || !str_eqc(field->transform, "identity")))
-            return false;
-    return true;
+    if (!str_eqc(field->transform, "identity") && is_own_column(metadata, field, name))
+        return false;
+    return !is_another_column(metadata, field, name);
 }
 
 static Str
@@ -275,6 +294,32 @@ free_name(Arena *arena, const TableMetadata *metadata, const PartitionSpec *spec
     for (int n = 2; !name_is_free(metadata, spec, field, name); n++)
         name = arena_strf(arena, "%.*s_%d", STR_ARG(field->name), n);
     return name;
+}
+
+/* The spec with names that are free; itself if they all are. */
+static PartitionSpec
+freed_spec(Arena *arena, const TableMetadata *metadata, const PartitionSpec *spec)
+{
+    PartitionSpec copy = *spec;
+
+    for (int i = 0; i < spec->field_count; i++) {
+        if (!is_another_column(metadata, &copy.fields[i], copy.fields[i].name))
+            continue;
+        if (copy.fields == spec->fields)
+            copy = partition_spec_copy(arena, spec);
+        copy.fields[i].name = free_name(arena, metadata, &copy, &copy.fields[i]);
+    }
+    return copy;
+}
+
+void
+metadata_free_spec_names(Arena *arena, TableMetadata *metadata)
+{
+    PartitionSpec *specs = ARENA_ARRAY(arena, PartitionSpec, metadata->spec_count);
+
+    for (size_t i = 0; i < metadata->spec_count; i++)
+        specs[i] = freed_spec(arena, metadata, &metadata->specs[i]);
+    metadata->specs = specs;
 }
 
 static void

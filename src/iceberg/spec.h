@@ -33,6 +33,13 @@ Str partition_spec_text(Arena *arena, const PartitionSpec *spec, const TableSche
 TableMetadata *metadata_set_spec(Arena *arena, const TableMetadata *metadata,
                                  const PartitionSpec *wanted);
 
+/* After the schema changed: fields of any spec whose name a column took that they are not made of
+ * (dropped and added again, say, or called at_day) get another one; their ids stay, by which they
+ * are known. Iceberg's Java library cannot open a table of such specs: "Cannot create identity
+ * partition sourced from different field in schema" (before 1.12 also if the field's own column is
+ * gone). */
+void metadata_free_spec_names(Arena *arena, TableMetadata *metadata);
+
 /* Same sources and transforms in the same order. */
 bool partition_spec_same(const PartitionSpec *a, const PartitionSpec *b);
 PartitionSpec partition_spec_copy(Arena *arena, const PartitionSpec *spec);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/bytes.h"
+#include "iceberg/evolve.h"
 #include "iceberg/murmur3.h"
 #include "iceberg/partitioner.h"
 #include "iceberg/places.h"
@@ -344,17 +345,24 @@ set(Plan *plan, const char *a, const char *b)
 }
 
 static void
-expect_spec(const Plan *plan, const char *wanted)
+expect_spec_of(const Plan *plan, int spec_id, const char *wanted)
 {
-    const PartitionSpec *spec = metadata_default_spec(plan->metadata);
+    const PartitionSpec *spec = metadata_find_spec(plan->metadata, spec_id);
     AUTO_BUF Buf text = {0};
 
+    assert_non_null(spec);
     buf_printf(&text, "%d:", spec->spec_id);
     for (int i = 0; i < spec->field_count; i++)
         buf_printf(&text, " %d %.*s %.*s(%d)", spec->fields[i].field_id,
                    STR_ARG(spec->fields[i].name), STR_ARG(spec->fields[i].transform),
                    spec->fields[i].source_id);
     assert_string_equal(buf_text(&text), wanted);
+}
+
+static void
+expect_spec(const Plan *plan, const char *wanted)
+{
+    expect_spec_of(plan, plan->metadata->default_spec_id, wanted);
 }
 
 static void
@@ -388,6 +396,46 @@ names_do_not_meet_those_of_columns(void **state)
     plan_init(&plan);
     set(&plan, "day(at)", "at_day");
     expect_spec(&plan, "1: 1000 at_day_2 day(2) 1001 at_day identity(4)");
+    plan_done(&plan);
+}
+
+/* The table with other column names, and ids where they are given. */
+static void
+change(Plan *plan, const char *const *names, const int *ids)
+{
+    IcebergSchema *next = ARENA_NEW(plan->arena, IcebergSchema);
+    const IcebergSchema *now = metadata_current_schema(plan->metadata);
+
+    *next = *now;
+    next->fields = ARENA_ARRAY(plan->arena, Field, (size_t) now->field_count);
+    for (int i = 0; i < now->field_count; i++) {
+        next->fields[i] = now->fields[i];
+        next->fields[i].name = str_of(names[i]);
+        next->fields[i].id = ids[i];
+    }
+    plan->metadata = metadata_set_schema(
+        plan->arena, plan->metadata,
+        &(SchemaFit){.next = next, .attnums = STR(""), .last_column_id = ids[0]});
+}
+
+static void
+names_give_way_to_columns(void **state)
+{
+    Plan plan;
+
+    (void) state;
+    plan_init(&plan);
+    set(&plan, "month(at)", "region");
+    expect_spec(&plan, "1: 1000 at_month month(2) 1001 region identity(3)");
+    set(&plan, "region", NULL); /* the default; the one above is an old spec from here on */
+    change(&plan, (const char *const[]){"id", "at", "area", "at_month", "region"},
+           (const int[]){1, 2, 3, 4, 9});
+    expect_spec(&plan, "2: 1001 region_2 identity(3)");
+    expect_spec_of(&plan, 1, "1: 1000 at_month_2 month(2) 1001 region_2 identity(3)");
+    change(&plan, (const char *const[]){"id", "at", "region_2", "at_month_2", "x"},
+           (const int[]){1, 2, 3, 4, 9});
+    expect_spec(&plan, "2: 1001 region_2 identity(3)"); /* its own column */
+    expect_spec_of(&plan, 1, "1: 1000 at_month_2_2 month(2) 1001 region_2 identity(3)");
     plan_done(&plan);
 }
 
@@ -516,6 +564,7 @@ main(void)
         cmocka_unit_test(transforms_are_read_and_refused),
         cmocka_unit_test(specs_and_fields_are_used_again),
         cmocka_unit_test(names_do_not_meet_those_of_columns),
+        cmocka_unit_test(names_give_way_to_columns),
         cmocka_unit_test(rules_that_do_not_fit_say_why),
         cmocka_unit_test(paths_are_escaped_as_java_does),
         cmocka_unit_test(widened_columns_keep_their_partitions),

@@ -107,6 +107,10 @@ class Check:
         specs = self.metadata["partition-specs"]
         ids = [spec["spec-id"] for spec in specs]
         meanings = {}
+        columns = {}
+        for schema in self.metadata["schemas"]:
+            for column in schema["fields"]:
+                columns.setdefault(column["name"], set()).add(column["id"])
         self.equal("spec ids are unique", len(set(ids)), len(ids))
         self.expect(self.metadata["default-spec-id"] in ids, "default-spec-id is no spec")
         for spec in specs:
@@ -119,6 +123,10 @@ class Check:
                             f"{where}: field id {field['field-id']}")
                 self.equal(f"{where}: meaning of {field['field-id']}",
                            meanings.setdefault(field["field-id"], meaning), meaning)
+                # Java cannot read by a schema that has another column of the name
+                others = columns.get(field["name"], set()) - {field["source-id"]}
+                self.expect(not others, f"{where}: field {field['name']} of column "
+                            f"{field['source-id']} is called like columns {others}")
         self.equal("a source and transform has one id", len(set(meanings.values())), len(meanings))
         current = {field["id"] for field in self.table.schema["fields"]}
         for field in self.spec(self.metadata["default-spec-id"])["fields"]:
@@ -203,8 +211,8 @@ class Check:
                    manifest["partition_spec_id"])
         json.loads(header.get("schema", "null"))
         spec = self.spec(manifest["partition_spec_id"])
-        self.equal(f"{where}: fields of the spec", json.loads(header["partition-spec"]),
-                   spec["fields"])
+        self.equal(f"{where}: fields of the spec", nameless(json.loads(header["partition-spec"])),
+                   nameless(spec["fields"]))
         self.check_partition_summaries(where, spec, manifest, entries)
         for status, name in ((ADDED, "added"), (EXISTING, "existing"), (DELETED, "deleted")):
             chosen = [e["data_file"]["record_count"] for e in entries if e["status"] == status]
@@ -423,7 +431,12 @@ def same_nan(value):
 
 
 def same_nans(partition):
-    return {name: same_nan(value) for name, value in partition.items()}
+    return [same_nan(value) for value in partition.values()]
+
+
+def nameless(fields):
+    """Partition fields as they are known: by id. A field gives its name up to a column."""
+    return [{key: value for key, value in field.items() if key != "name"} for field in fields]
 
 
 def result_kind(transform, source):
