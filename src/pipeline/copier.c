@@ -309,6 +309,20 @@ park_unfinished(Copier *copier, const char *reason)
     }
 }
 
+/* A part of its copy fails again and again, though the source is there. If only this table's does,
+ * its workers leave it for the others; it is parked once they have. */
+static void
+leave_out(Pipeline *pl, const Finished *finished)
+{
+    CopyTable *copy = finished->copy;
+    Error err;
+
+    if (!finished->repeats)
+        (void) !writer_park_alone(pl, copy->table, "cannot copy it", &finished->error);
+    else if (pipeline_try_state(pl, &err))
+        copier_refuse(copy, NULL, &finished->error);
+}
+
 static bool
 take_finished(Pipeline *pl, const Finished *finished, Error *err)
 {
@@ -326,6 +340,10 @@ take_finished(Pipeline *pl, const Finished *finished, Error *err)
     }
     if (finished->error.kind == ERR_NONE)
         return end_table(pl, finished->copy, err);
+    if (finished->error.kind == ERR_TRANSIENT) {
+        leave_out(pl, finished);
+        return true;
+    }
     if (finished->error.kind == ERR_CONFLICT) /* it waits, for the next copy: release_tables() */
         log_warn("a table is copied again, under a newer snapshot",
                  LOG_STR("table", finished->copy->table->schema->qualified),

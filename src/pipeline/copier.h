@@ -17,6 +17,7 @@ typedef struct Finished {
     CopyTable *copy; /* NULL: the coordinator ended */
     Error error;     /* kind ERR_NONE: all tasks of the table are done */
     Batch *refused;  /* owned, may be NULL: with the values that are why it was refused */
+    bool repeats;    /* the error does not end the table's copy: it comes again and again */
 } Finished;
 
 /* A table under this copy. */
@@ -62,6 +63,9 @@ struct Copier {
 };
 
 void copier_finished_free(Finished *finished);
+/* Any thread: the table cannot be copied. The first to find out says why, with the batch (owned by
+ * this call, may be NULL) where it was; the main thread is told when the last worker has left. */
+void copier_refuse(CopyTable *copy, Batch *batch, const Error *err);
 /* The coordinator thread, of a Copier: it ends when its workers did, and says so in `finished`. */
 void *copier_coordinate(void *arg);
 

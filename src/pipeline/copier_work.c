@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "pipeline/copier.h"
@@ -40,6 +41,7 @@ tell(Copier *copier, CopyTable *copy, const Error *error)
     finished->copy = copy;
     if (error != NULL)
         finished->error = *error;
+    finished->repeats = copy != NULL && error != NULL;
     put_finished(copier, finished);
 }
 
@@ -74,9 +76,8 @@ next_task_batch(BulkSource *source, Batch **out_batch, Error *err)
     return true;
 }
 
-/* The table cannot be copied. The first to find out says why, with the batch where it was. */
-static void
-refuse(CopyTable *copy, Batch *batch, const Error *err)
+void
+copier_refuse(CopyTable *copy, Batch *batch, const Error *err)
 {
     if (atomic_exchange(&copy->refused, true)) {
         batch_free(batch);
@@ -118,7 +119,7 @@ run_task(Copier *copier, PgConn *conn, const CopyTask *task, CopyTable *copy, Er
     if (!done)
         atomic_fetch_sub(&table->copied_rows, rows);
     if (!done && err->kind == ERR_INPUT)
-        refuse(copy, source.batch, err);
+        copier_refuse(copy, source.batch, err);
     else
         batch_free(source.batch);
     return done;
@@ -164,6 +165,7 @@ work_at(Copier *copier, PgConn **conn, const CopyTask *task, CopyTable *copy, Er
 {
     Retry retry =
         retry_begin(copier->cancel, &copier->quit, copier->pl->options->once ? TASK_ONCE_MS : 0);
+    int64_t failing_ms = 0; /* since when, though the source is there; 0: it does not */
 
     while (!atomic_load(&copy->failed)) {
         bool joined = join_snapshot(copier, conn, err);
@@ -179,11 +181,15 @@ work_at(Copier *copier, PgConn **conn, const CopyTask *task, CopyTable *copy, Er
         *conn = NULL;
         /* a refusal, or a relation that the snapshot cannot read any more, concerns the table */
         if (joined && (err->kind == ERR_INPUT || err->kind == ERR_CONFLICT)) {
-            refuse(copy, NULL, err);
+            copier_refuse(copy, NULL, err);
             return true;
         }
         if (atomic_load(&copy->failed))
             return true;
+        failing_ms = !joined ? 0 : failing_ms == 0 ? clock_ms() : failing_ms;
+        if (failing_ms != 0 && !copier->pl->options->once &&
+            clock_ms() - failing_ms >= writer_patience_ms())
+            tell(copier, copy, err);
         if (!retry_again(&retry, "a part of the copy is repeated", err))
             return false;
     }
@@ -306,7 +312,7 @@ choose_tables(Copier *copier, const SourceTable **tables, int *out_count, int64_
             continue;
         }
         (void) FAIL(err, ERR_CONFLICT, "it changed its shape, or is gone, before it was copied");
-        refuse(copy, NULL, err);
+        copier_refuse(copy, NULL, err);
         atomic_store(&copy->told, true);
         put_finished(copier, copy->failure);
     }

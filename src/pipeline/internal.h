@@ -233,6 +233,8 @@ TableState writer_take_back(Pipeline *pl, PipeTable *table);
 /* retry_again() for what is done to one table. After a minute in which the lake takes what others
  * have the table is parked like them. False: it is (away_since_ms says so), or the error stands. */
 bool writer_try_again(Pipeline *pl, PipeTable *table, Retry *retry, const char *what, Error *err);
+/* For how long attempts at one table may fail before it is parked like that. */
+int64_t writer_patience_ms(void);
 /* The table alone fails, though the lake takes what the others have: it is parked like them.
  * False: it is not so, the error stands. */
 bool writer_park_alone(Pipeline *pl, PipeTable *table, const char *what, const Error *cause);

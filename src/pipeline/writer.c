@@ -23,6 +23,12 @@ sink_retry(const Pipeline *pl)
 
 /* --- one table that the lake does not take ---------------------------------------------------- */
 
+int64_t
+writer_patience_ms(void)
+{
+    return LIMIT("writer.patience_ms", PATIENCE_MS);
+}
+
 /* Its folder is full or refused, it needs more memory than there is: the others shall not wait for
  * ever. If the lake does not take our state object either, it is not about the table. */
 static bool
@@ -30,9 +36,7 @@ is_alone_in_this(Pipeline *pl, const PipeTable *table, const Retry *retry)
 {
     Error err;
 
-    return !pl->options->once &&
-           (table->away_times > 0 ||
-            retry_failing_ms(retry) >= LIMIT("writer.patience_ms", PATIENCE_MS)) &&
+    return !pl->options->once && (table->away_times > 0 || retry_failing_ms(retry) >= writer_patience_ms()) &&
            pipeline_try_state(pl, &err);
 }
 

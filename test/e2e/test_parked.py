@@ -437,6 +437,28 @@ def test_a_copy_that_cannot_be_committed_waits_alone(database, walberg, lake):
         assert walberg.stop() == 0
 
 
+def test_a_copy_whose_rows_find_no_room_leaves_its_workers_to_others(database, walberg, lake):
+    """It has as many parts as there are workers, and each of them fails."""
+    database.execute(TABLES[2])
+    create(database, "big")
+    interrupt(walberg)
+    walberg.extra_environment = {
+        "WALBERG_LIMITS": f"{LIMITS},away.min_ms=4000,writer.patience_ms=1000"}
+    with full_file_system(warehouse(walberg) / lake.table("big").folder / "data") as filler:
+        walberg.start()
+        wait_for("parked", lambda: states(walberg).get("public.big") == "parked", 60)
+        assert "cannot copy it" in why(walberg, "public.big")
+        assert "No space left" in why(walberg, "public.big")
+        database.execute("create table later (id int primary key)", "insert into later values (1)",
+                         "insert into other values (1)", "update big set n = 1 where id < 100")
+        wait_for("the others", lambda: is_equal(database, lake, ["other", "later"]), 30)
+        filler.unlink()
+        wait_for("it is back", lambda: states(walberg)["public.big"] == "streaming", 60)
+        walberg.wait_caught_up()
+        compare(database, lake, ["other", "later", "big"], readers=["duckdb"])
+        assert walberg.stop() == 0
+
+
 def test_a_resumed_copy_that_cannot_be_recorded_waits_alone(database, walberg, lake):
     database.execute(TABLES[2])
     create(database, "big")
