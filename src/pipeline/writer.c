@@ -36,7 +36,8 @@ is_alone_in_this(Pipeline *pl, const PipeTable *table, const Retry *retry)
 {
     Error err;
 
-    return !pl->options->once && (table->away_times > 0 || retry_failing_ms(retry) >= writer_patience_ms()) &&
+    return !pl->options->once &&
+           (table->away_times > 0 || retry_failing_ms(retry) >= writer_patience_ms()) &&
            pipeline_try_state(pl, &err);
 }
 
