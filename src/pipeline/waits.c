@@ -1,4 +1,4 @@
-/* waits.c - transactions of others that a copy waits for.
+/* waits.c - transactions of others, or a primary, that a copy waits for.
  *
  * Postgres makes a slot, and with it the snapshot of a copy, when all transactions that were open
  * have ended, and lets nobody read a table that one of them has altered. One that was forgotten (a
@@ -34,10 +34,8 @@ say(Pipeline *pl, const Blocker *blocker)
     const char *hint = source_blocker_hint(arena, blocker);
 
     if (pl->waits.text[0] == '\0')
-        log_warn("the copy waits for a transaction to end", LOG_STR("transaction", text),
-                 LOG_STR("hint", hint));
-    snprintf(pl->waits.text, sizeof pl->waits.text, "the copy waits for the end of %s\nhint: %s",
-             text, hint);
+        log_warn("the copy waits", LOG_STR("for", text), LOG_STR("hint", hint));
+    snprintf(pl->waits.text, sizeof pl->waits.text, "the copy waits for %s\nhint: %s", text, hint);
 }
 
 void

@@ -32,6 +32,11 @@ static const char blocker_sql[] =
     " ORDER BY NOT h.granted, coalesce(p.prepared, a.xact_start), h.virtualtransaction,"
     "  h.mode <> 'AccessExclusiveLock' LIMIT 1";
 
+/* Postgres before 17 spells it ...WAL. */
+static const char primary_sql[] =
+    "SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1::int[]) AND pg_is_in_recovery()"
+    " AND lower(wait_event) = 'walsenderwaitforwal'";
+
 bool
 source_blocker_load(PgConn *conn, Arena *arena, const char *pids, Blocker *out_blocker, Error *err)
 {
@@ -51,6 +56,10 @@ source_blocker_load(PgConn *conn, Arena *arena, const char *pids, Blocker *out_b
             .age_s = pg_value(&r, 0, AT_AGE).ptr == NULL ? -1 : pg_value_int(&r, 0, AT_AGE),
             .lock = pg_value(&r, 0, AT_LOCK).ptr,
         };
+    else if (!pg_ask(conn, arena, primary_sql, 1, &pids, &r, err))
+        return WRAP(err, "read pg_stat_activity");
+    else if (r.rows > 0)
+        blocker = (Blocker){.id = "the primary", .is_primary = true};
     *out_blocker = blocker;
     return true;
 }
@@ -82,13 +91,16 @@ source_blocker_text(Arena *arena, const Blocker *blocker)
     AUTO_BUF Buf text = {0};
     AUTO_BUF Buf facts = {0};
 
+    if (blocker->is_primary)
+        return "the primary to log which transactions are open there, where a slot on its standby "
+               "begins";
     put_fact(&facts, "role ", blocker->role);
     put_fact(&facts, "database ", blocker->database);
     put_fact(&facts, "", blocker->program);
     if (blocker->gid != NULL)
-        buf_printf(&text, "prepared transaction %s", pg_quote_literal(arena, str_of(blocker->gid)));
+        buf_printf(&text, "the end of prepared transaction %s", pg_quote_literal(arena, str_of(blocker->gid)));
     else
-        buf_printf(&text, "the transaction of session %d", blocker->pid);
+        buf_printf(&text, "the end of the transaction of session %d", blocker->pid);
     if (facts.len > 0)
         buf_printf(&text, " (%s)", buf_text(&facts));
     if (blocker->age_s >= 0)
@@ -101,6 +113,8 @@ source_blocker_text(Arena *arena, const Blocker *blocker)
 const char *
 source_blocker_hint(Arena *arena, const Blocker *blocker)
 {
+    if (blocker->is_primary)
+        return "SELECT pg_log_standby_snapshot() on the primary";
     if (blocker->gid == NULL)
         return arena_printf(arena, "end it in its session, or SELECT pg_terminate_backend(%d)",
                             blocker->pid);

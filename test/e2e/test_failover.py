@@ -231,6 +231,23 @@ def reading_the_standby(with_a_standby):
     return with_a_standby
 
 
+def test_an_idle_primary_that_a_slot_on_its_standby_waits_for_is_named(with_a_standby):
+    database, walberg, _ = with_a_standby
+    walberg.extra_environment = {"WALBERG_LIMITS": "waits.look_ms=1000"}
+    walberg.start()
+    wait_for("named", lambda: "the primary to log" in (walberg.status()["error"] or ""), 60)
+    assert "pg_log_standby_snapshot()" in walberg.status()["error"]
+    assert walberg.log().count("the copy waits for=") == 1
+
+    def is_streaming():
+        database.execute("select pg_log_standby_snapshot()")  # once more for the copy's snapshot
+        return walberg.status()["state"] == "streaming"
+
+    wait_for("streaming", is_streaming, 60, pause=0.5)
+    assert walberg.status()["error"] is None
+    assert walberg.stop() == 0
+
+
 def test_the_standby_is_promoted_while_the_slot_is_made(with_a_standby):
     """Its first position is of the new timeline."""
     database, walberg, standby = with_a_standby

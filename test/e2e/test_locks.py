@@ -88,7 +88,7 @@ def opened(database):
 
 
 def said(scene):
-    return scene.log().count("the copy waits for a transaction to end")
+    return scene.log().count('the copy waits for="the end of')
 
 
 @pytest.mark.parametrize("open_transaction", [prepared, opened])
