@@ -98,7 +98,8 @@ source_blocker_text(Arena *arena, const Blocker *blocker)
     put_fact(&facts, "database ", blocker->database);
     put_fact(&facts, "", blocker->program);
     if (blocker->gid != NULL)
-        buf_printf(&text, "the end of prepared transaction %s", pg_quote_literal(arena, str_of(blocker->gid)));
+        buf_printf(&text, "the end of prepared transaction %s",
+                   pg_quote_literal(arena, str_of(blocker->gid)));
     else
         buf_printf(&text, "the end of the transaction of session %d", blocker->pid);
     if (facts.len > 0)
