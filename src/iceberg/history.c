@@ -14,17 +14,6 @@ is_referenced(const TableMetadata *metadata, int64_t snapshot_id)
     return false;
 }
 
-/* Whether a snapshot stays by its age; newer_ms is the time of the one that followed it. */
-static bool
-is_young(int64_t timestamp_ms, int64_t newer_ms, int64_t now_ms, const Retention *retention)
-{
-    int64_t age_ms = now_ms - timestamp_ms;
-
-    if (age_ms < retention->keep_all_ms)
-        return true;
-    return age_ms < retention->keep_hourly_ms && timestamp_ms / HOUR_MS != newer_ms / HOUR_MS;
-}
-
 /* Drop snapshots of out, oldest first in the list, newest (which stays) last. */
 static void
 thin_snapshots(TableMetadata *out, const Retention *retention)
@@ -33,15 +22,19 @@ thin_snapshots(TableMetadata *out, const Retention *retention)
     int64_t now_ms = out->snapshots[count - 1].timestamp_ms;
     size_t limit = retention->snapshots_max == 0 ? count : retention->snapshots_max;
     size_t start = count - 1; /* kept ones gather at the end */
-    int64_t newer_ms = now_ms;
+    size_t young_count = 1;
+    int64_t newer_ms = now_ms; /* the time of the one that followed */
 
     for (size_t i = count - 1; i-- > 0;) {
         Snapshot snapshot = out->snapshots[i];
-        bool young =
-            count - start < limit && is_young(snapshot.timestamp_ms, newer_ms, now_ms, retention);
+        int64_t age_ms = now_ms - snapshot.timestamp_ms;
+        bool of_hour = age_ms < retention->keep_hourly_ms &&
+                       snapshot.timestamp_ms / HOUR_MS != newer_ms / HOUR_MS;
+        bool young = !of_hour && age_ms < retention->keep_all_ms && young_count < limit;
 
+        young_count += young;
         newer_ms = snapshot.timestamp_ms;
-        if (young || is_referenced(out, snapshot.snapshot_id))
+        if (of_hour || young || is_referenced(out, snapshot.snapshot_id))
             out->snapshots[--start] = snapshot;
     }
     out->snapshots += start;

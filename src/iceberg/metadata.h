@@ -161,9 +161,9 @@ PropertyList property_set(Arena *arena, const PropertyList *list, Str key, Str v
 
 /* How much history metadata_add_snapshot() keeps. */
 typedef struct Retention {
-    int64_t keep_all_ms;    /* every snapshot younger than this */
-    int64_t keep_hourly_ms; /* then the last of each hour up to this age */
-    size_t snapshots_max;   /* never more than this many, the youngest win; 0: no limit */
+    int64_t keep_hourly_ms; /* the last snapshot of each hour up to this age */
+    int64_t keep_all_ms;    /* the others that are younger than this */
+    size_t snapshots_max;   /* never more of these, the youngest win; 0: no limit */
     size_t metadata_log_max;
 } Retention;
 

@@ -145,32 +145,27 @@ is_there(const Model *model, const Snapshot *snapshot)
     return metadata_find_snapshot(model->metadata, snapshot->snapshot_id) != NULL;
 }
 
-/* All that are young, but for those beyond the limit; then one an hour; then none. */
+/* The last of each hour, those that are young up to the limit, the tagged one, and no others. */
 static void
 expect_kept(const Model *model)
 {
     const Retention *retention = &model->retention;
     size_t limit = retention->snapshots_max == 0 ? COMMITS_MAX : retention->snapshots_max;
-    int64_t hour = -1;
-    size_t kept = 0;
+    size_t young = 1;
 
-    for (size_t i = model->count; i-- > 0;) {
+    assert_true(is_there(model, &model->all[model->count - 1]));
+    for (size_t i = model->count - 1; i-- > 0;) {
         const Snapshot *snapshot = &model->all[i];
         int64_t age_ms = model->now_ms - snapshot->timestamp_ms;
-        bool there = is_there(model, snapshot);
+        bool last = snapshot->timestamp_ms / HOUR_MS != model->all[i + 1].timestamp_ms / HOUR_MS;
+        bool stays = last && age_ms < retention->keep_hourly_ms;
 
-        kept += there && snapshot->snapshot_id != model->tagged;
-        if (age_ms < retention->keep_all_ms && model->count - i <= limit)
-            assert_true(there);
-        if (!there || snapshot->snapshot_id == model->tagged || i == model->count - 1)
-            continue;
-        assert_true(age_ms < retention->keep_all_ms || age_ms < retention->keep_hourly_ms);
-        if (age_ms >= retention->keep_all_ms) {
-            assert_true(snapshot->timestamp_ms / HOUR_MS != hour);
-            hour = snapshot->timestamp_ms / HOUR_MS;
+        if (!stays && age_ms < retention->keep_all_ms && young < limit) {
+            stays = true;
+            young++;
         }
+        assert_true(is_there(model, snapshot) == (stays || snapshot->snapshot_id == model->tagged));
     }
-    assert_true(kept <= (limit < 1 ? 1 : limit));
 }
 
 /* It comes back from JSON as it was, and a copy is the same. */

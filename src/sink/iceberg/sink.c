@@ -57,8 +57,8 @@ open_sink(const SinkOptions *options, Sink **out_sink, Error *err)
     sink->database = arena_strdup(sink->arena, options->database);
     sink->cancel = options->cancel;
     sink->retention = (Retention){
-        .keep_all_ms = HOUR_MS,
         .keep_hourly_ms = 120 * HOUR_MS,
+        .keep_all_ms = HOUR_MS,
         .snapshots_max = 500,
         .metadata_log_max = 100,
     };
