@@ -271,14 +271,27 @@ is_own_column(const TableMetadata *metadata, const PartitionField *field, Str na
     return source != NULL && str_eq(source->name, name);
 }
 
+/* Readers make one struct of the fields of all specs. */
+static bool
+is_another_field(const PartitionSpec *spec, const PartitionField *field, Str name)
+{
+    for (int i = 0; i < spec->field_count; i++)
+        if (spec->fields[i].field_id != field->field_id && str_eq(spec->fields[i].name, name))
+            return true;
+    return false;
+}
+
 /* Java refuses a table where a partition field is called like a column that it is not made of, or
- * like another field of its spec, and a new one that is called like its column without being it. */
+ * like another field, and a new one that is called like its column without being it. `spec`: one
+ * that is not among the table's yet, or NULL. */
 static bool
 name_is_free(const TableMetadata *metadata, const PartitionSpec *spec, const PartitionField *field,
              Str name)
 {
-    for (int i = 0; i < spec->field_count; i++)
-        if (&spec->fields[i] != field && str_eq(spec->fields[i].name, name))
+    if (spec != NULL && is_another_field(spec, field, name))
+        return false;
+    for (size_t s = 0; s < metadata->spec_count; s++)
+        if (is_another_field(&metadata->specs[s], field, name))
             return false;
     if (!str_eqc(field->transform, "identity") && is_own_column(metadata, field, name))
         return false;
@@ -296,20 +309,23 @@ free_name(Arena *arena, const TableMetadata *metadata, const PartitionSpec *spec
     return name;
 }
 
-/* The spec with names that are free; itself if they all are. */
-static PartitionSpec
-freed_spec(Arena *arena, const TableMetadata *metadata, const PartitionSpec *spec)
+/* A field is called the same in every spec that has it. */
+static void
+rename_field(Arena *arena, TableMetadata *metadata, int field_id, Str name)
 {
-    PartitionSpec copy = *spec;
+    for (size_t s = 0; s < metadata->spec_count; s++) {
+        PartitionSpec *spec = &metadata->specs[s];
+        bool copied = false;
 
-    for (int i = 0; i < spec->field_count; i++) {
-        if (!is_another_column(metadata, &copy.fields[i], copy.fields[i].name))
-            continue;
-        if (copy.fields == spec->fields)
-            copy = partition_spec_copy(arena, spec);
-        copy.fields[i].name = free_name(arena, metadata, &copy, &copy.fields[i]);
+        for (int i = 0; i < spec->field_count; i++) {
+            if (spec->fields[i].field_id != field_id)
+                continue;
+            if (!copied)
+                *spec = partition_spec_copy(arena, spec);
+            copied = true;
+            spec->fields[i].name = name;
+        }
     }
-    return copy;
 }
 
 void
@@ -317,9 +333,17 @@ metadata_free_spec_names(Arena *arena, TableMetadata *metadata)
 {
     PartitionSpec *specs = ARENA_ARRAY(arena, PartitionSpec, metadata->spec_count);
 
-    for (size_t i = 0; i < metadata->spec_count; i++)
-        specs[i] = freed_spec(arena, metadata, &metadata->specs[i]);
+    for (size_t s = 0; s < metadata->spec_count; s++)
+        specs[s] = metadata->specs[s];
     metadata->specs = specs;
+    for (size_t s = 0; s < metadata->spec_count; s++)
+        for (int i = 0; i < specs[s].field_count; i++) {
+            PartitionField field = specs[s].fields[i];
+
+            if (is_another_column(metadata, &field, field.name))
+                rename_field(arena, metadata, field.field_id,
+                             free_name(arena, metadata, NULL, &field));
+        }
 }
 
 static void

@@ -28,8 +28,8 @@ Str partition_spec_text(Arena *arena, const PartitionSpec *spec, const TableSche
 
 /* A copy of metadata in which new files have the fields of `wanted`, whose ids do not count. As
  * Java does: an equal spec is used again; a field of the same source and transform keeps the id and
- * name that it had in any spec; others get ids that were never used. Names that another field or
- * another column has get a suffix. What did not change is shared. */
+ * name that it had in any spec; others get ids that were never used. Names that a field of any spec
+ * or another column of any schema has get a suffix. What did not change is shared. */
 TableMetadata *metadata_set_spec(Arena *arena, const TableMetadata *metadata,
                                  const PartitionSpec *wanted);
 

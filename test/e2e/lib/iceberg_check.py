@@ -107,6 +107,7 @@ class Check:
         specs = self.metadata["partition-specs"]
         ids = [spec["spec-id"] for spec in specs]
         meanings = {}
+        named = {}
         columns = {}
         for schema in self.metadata["schemas"]:
             for column in schema["fields"]:
@@ -123,6 +124,8 @@ class Check:
                             f"{where}: field id {field['field-id']}")
                 self.equal(f"{where}: meaning of {field['field-id']}",
                            meanings.setdefault(field["field-id"], meaning), meaning)
+                self.equal(f"{where}: who is called {field['name']}",
+                           named.setdefault(field["name"], field["field-id"]), field["field-id"])
                 # Java cannot read by a schema that has another column of the name
                 others = columns.get(field["name"], set()) - {field["source-id"]}
                 self.expect(not others, f"{where}: field {field['name']} of column "
