@@ -226,10 +226,14 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
             pipe_table_park(table, err->msg);
             return true;
         }
-        if (!writer_try_again(pl, table, &retry, "cannot commit its copy", err))
-            return table->away_since_ms != 0;
+        if (writer_try_again(pl, table, &retry, "cannot commit its copy", err))
+            continue;
+        if (table->away_since_ms == 0)
+            return false;
+        /* it may be committed all the same; but until a copy is, the slot waits for none */
+        table->copy_again = true;
+        return true;
     }
-    table->away_times = 0; /* whatever it was is over */
     if (pl->options->once && position > pl->stop_at)
         pl->stop_at = position; /* all tables have to get there for its rows to be shown */
     if (pipe_table_is_hidden(table)) {
@@ -239,6 +243,7 @@ commit_copy(Pipeline *pl, PipeTable *table, Position position, Error *err)
                  LOG_STR("to", POSITION_TEXT(position)));
         return true;
     }
+    table->away_times = 0;        /* whatever it was is over */
     table->ahead = POSITION_NONE; /* until queries are there they see its rows from before */
     log_info("copied", LOG_STR("table", table->schema->qualified),
              LOG_INT("rows", table->sink_table->rows),

@@ -132,7 +132,11 @@ writer_take_back(Pipeline *pl, PipeTable *table)
     log_info("a parked table is tried again", LOG_STR("table", table->schema->qualified));
     pipe_table_unpark(table);
     pl->relations_seen = STR_NULL; /* what the catalogs said meanwhile was not for it */
-    return pipe_table_needs_copy(table) ? TABLE_WAITING : TABLE_STREAMING;
+    if (pipe_table_needs_copy(table))
+        return TABLE_WAITING;
+    if (!pipe_table_is_hidden(table))
+        resume_shown(pl, table); /* the commit that ended its copy was done after all */
+    return TABLE_STREAMING;
 }
 
 /* It took it: whatever it was is over. */

@@ -437,6 +437,65 @@ def test_a_copy_that_cannot_be_committed_waits_alone(database, walberg, lake):
         assert walberg.stop() == 0
 
 
+def test_rejects_of_a_copy_that_find_no_room_hold_up_nobody_else(database, walberg, lake):
+    """Neither another table of the same copy, nor the stream."""
+    database.execute(*REJECTING, "insert into t values (2, 'NaN')")
+    walberg.once()
+    walberg.extra_environment = {"WALBERG_LIMITS": "away.min_ms=3000,writer.patience_ms=1000"}
+    walberg.start(copy__workers=1)
+    walberg.wait_streaming()
+    with full_file_system(warehouse(walberg) / "_walberg/rejects/metadata") as filler:
+        database.execute("create table a_bad (id int primary key, n numeric(6,2));"
+                         "create table b_good (id int primary key);"
+                         "insert into a_bad values (1, 'NaN'), (2, 1);"
+                         "insert into b_good values (1)")
+        wait_for("parked", lambda: states(walberg).get("public.a_bad") == "parked", 30)
+        assert "table _walberg.rejects: " in why(walberg, "public.a_bad")
+        wait_for("the good one", lambda: lake.has("b_good")
+                 and is_equal(database, lake, ["b_good"]), 30)
+        database.execute("insert into other values (1)", "insert into b_good values (2)")
+        wait_for("the others", lambda: is_equal(database, lake, ["other", "b_good"]), 30)
+        assert "parked table=public.b_good" not in walberg.log()
+        filler.unlink()
+    wait_for("it is back", lambda: states(walberg)["public.a_bad"] == "streaming", 60)
+    walberg.wait_caught_up()
+    compare(database, lake, ["other", "b_good"], readers=["duckdb"])
+    assert sorted(rejects(lake)) == ['{"id":1}', '{"id":2}']
+    assert walberg.stop() == 0
+
+
+def test_a_copy_whose_commit_was_done_after_all_misses_nothing(database, walberg, lake):
+    """The answer is lost, and the table cannot be read until it is parked: what changed meanwhile
+    came by, because the slot waits for no copy."""
+    database.execute(*TABLES)
+    walberg.once()
+    walberg.extra_environment = {
+        "WALBERG_LIMITS": "away.min_ms=3000,writer.patience_ms=1000",
+        "WALBERG_FAULT": ",".join(["fail:1:catalog.commit.answer", *(f"fail:{n}:sink.look_again"
+                                                                  for n in (1, 2, 3))])}
+    walberg.start()
+    walberg.wait_streaming()
+    database.execute("create table late (id int primary key, v int)",
+                     "insert into late values (1, 1), (2, 1)")
+    walberg.wait_for_log("cannot commit its copy", 30)
+    walberg.process.send_signal(signal.SIGSTOP)
+    with bad_hint(warehouse(walberg) / "public/late"):
+        walberg.process.send_signal(signal.SIGCONT)
+        wait_for("parked", lambda: states(walberg).get("public.late") == "parked", 30)
+        for number in range(3):
+            database.execute(f"insert into late values ({10 + number}, 1)",
+                             "update late set v = v + 1 where id = 1",
+                             f"insert into other values ({number})")
+            wait_for("the other", lambda: is_equal(database, lake, ["other"]), 30)
+        before = walberg.slot()[1]
+        database.execute("insert into other values (100)")
+        wait_for("the slot", lambda: walberg.slot()[1] != before, 30)
+    wait_for("it is back", lambda: states(walberg)["public.late"] == "streaming", 60)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t", "other", "late"], readers=["duckdb"])
+    assert walberg.stop() == 0
+
+
 def test_a_copy_whose_rows_find_no_room_leaves_its_workers_to_others(database, walberg, lake):
     """It has as many parts as there are workers, and each of them fails."""
     database.execute(TABLES[2])

@@ -32,6 +32,9 @@ iceberg_discard_files(const IcebergSink *sink, const Buf *files)
 void
 iceberg_discard_pending(IcebergTable *table)
 {
-    if (table->pending.attempts.len == 0 && table->pending.records.len == 0)
+    bool recorded = table->pending.records.len > 0 ||
+                    table == table->sink->rejects; /* by the copy of any other table */
+
+    if (table->pending.attempts.len == 0 && !recorded)
         iceberg_discard_files(table->sink, &table->pending.files);
 }

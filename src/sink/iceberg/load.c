@@ -678,7 +678,7 @@ bool
 iceberg_table_load(IcebergTable *table, Error *err)
 {
     table->half_loaded = true;
-    table->rejects_pending = false;
+    table->rejects_pending = table->rejects_adopted = false;
     iceberg_pending_reset(&table->pending);
     iceberg_unhide(table);
     buf_reset(&table->bulk_rejects);

@@ -330,7 +330,7 @@ iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
 
     if (count > 0)
         TRY(attach_rejects(sink, err));
-    if (sink->rejects == NULL)
+    if (sink->rejects == NULL || (count == 0 && !table->rejects_adopted))
         return true;
     if (count > 0 && sink->rejects->half_loaded && !iceberg_table_load(sink->rejects, err))
         return WRAP(err, "table _walberg.rejects");
@@ -344,9 +344,11 @@ iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
                                           &BUF_AT(&table->bulk_rejects, BulkFile, i).file);
 
         BUF_PUSH(&sink->rejects->pending.files, DataFile, file);
-        sink->rejects->pending.any = true;
+        sink->rejects->pending.any = table->rejects_adopted = true;
     }
     buf_reset(&table->bulk_rejects);
     /* those of the stream that wait there come along: before their rows, as ever */
-    return iceberg_rejects_commit(sink, POSITION_NONE, 0, err);
+    TRY(iceberg_rejects_commit(sink, POSITION_NONE, 0, err));
+    table->rejects_adopted = false;
+    return true;
 }

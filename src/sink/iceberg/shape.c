@@ -175,6 +175,7 @@ iceberg_begin_anew(IcebergTable *table, const TableSchema *schema, Error *err)
     iceberg_pending_reset(&table->pending);
     iceberg_unhide(table);
     buf_reset(&table->bulk_rejects);
+    table->rejects_adopted = false;
     TRY(change(table, &(FitWant){.source = schema, .fresh = true}, err));
     if (metadata_current_snapshot(table->metadata) != NULL) {
         table->pending.truncated = true;

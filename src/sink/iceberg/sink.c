@@ -209,7 +209,7 @@ abandon(Sink *base, SinkTable *sink_table, Error *err)
 
     for (size_t i = 0; i < sink->table_count; i++)
         if (sink_table == NULL || sink->tables[i] == table)
-            sink->tables[i]->rejects_pending = false;
+            sink->tables[i]->rejects_pending = sink->tables[i]->rejects_adopted = false;
     if (table == NULL || (!table->pending.any && !table->half_loaded &&
                           table->bulk_rejects.len == 0 && !iceberg_is_hidden(table)))
         return true;

@@ -140,6 +140,7 @@ struct IcebergTable {
     bool index_unsure;    /* it lost something, and what is not known yet */
     bool keep_index;      /* resume() follows: the index has files that no snapshot names */
     bool rejects_pending; /* values of it wait in the rejects table for a commit */
+    bool rejects_adopted; /* those of its copy do */
     bool replacing;       /* all its rows are about to go: they need not be whole */
     bool unlisted;        /* its manifests cannot be read; only while replacing */
     bool format_told;     /* what is to be said of its format version was said */
