@@ -344,6 +344,19 @@ close_dir(DIR **dir)
         closedir(*dir);
 }
 
+/* Only the link itself goes. */
+static void
+note_link(Cleanup *cleanup, const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlink(path, target, sizeof target);
+
+    if (n > 0)
+        BUF_PUSH(&cleanup->notes, const char *,
+                 arena_printf(cleanup->arena, "%s was a link: what is in %.*s stays", path, (int) n,
+                              target));
+}
+
 /* The setting may name a folder that has more: that stays. */
 static bool
 remove_folder(Cleanup *cleanup, Error *err)
@@ -353,9 +366,14 @@ remove_folder(Cleanup *cleanup, Error *err)
 
     if (dir == NULL && errno != ENOENT)
         return FAIL(err, ERR_INPUT, "cannot read %s: %s", folder, strerrordesc_np(errno));
-    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) /* NOLINT */
-        if (is_of_state(entry->d_name))
-            TRY(remove_tree(arena_printf(cleanup->arena, "%s/%s", folder, entry->d_name), err));
+    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) { /* NOLINT */
+        const char *path = arena_printf(cleanup->arena, "%s/%s", folder, entry->d_name);
+
+        if (!is_of_state(entry->d_name))
+            continue;
+        note_link(cleanup, path);
+        TRY(remove_tree(path, err));
+    }
     TRY(remove_tree(arena_printf(cleanup->arena, "%s/lock", folder), err));
     if (rmdir(folder) != 0 && errno != ENOENT)
         BUF_PUSH(&cleanup->notes, const char *,

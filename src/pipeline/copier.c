@@ -208,6 +208,10 @@ record_whole(Pipeline *pl, CopyTable *copy, Error *err)
         return true;
     while (!record_table(pl, copy, &any, err)) {
         copy->recorded = 0;
+        if (err->kind == ERR_INPUT) {
+            pipe_table_park(copy->table, err->msg);
+            return true;
+        }
         if (!writer_try_again(pl, copy->table, &retry,
                               "the progress of its copy cannot be recorded", err))
             return copy->table->away_since_ms != 0;
@@ -292,7 +296,7 @@ end_table(Pipeline *pl, CopyTable *copy, Error *err)
         return FAIL(err, ERR_TRANSIENT, "the source moved on to another timeline");
     if (same) {
         TRY(record_whole(pl, copy, err));
-        return table->away_since_ms != 0 ||
+        return atomic_load(&table->state) == TABLE_PARKED ||
                commit_copy(pl, table, last_snapshot(pl->copier, copy), err);
     }
     log_warn("a table is copied again, under a newer snapshot",

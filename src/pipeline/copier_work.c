@@ -149,7 +149,7 @@ static bool
 join_snapshot(Copier *copier, PgConn **conn, Error *err)
 {
     PgConnect connect = {.conninfo = copier->pl->config->source_postgres,
-                         .application_name = "walberg copy",
+                         .application_name = COPY_APPLICATION_NAME,
                          .cancel = copier->cancel};
 
     if (*conn != NULL)

@@ -306,10 +306,12 @@ static bool
 may_miss(const Pipeline *pl, const PipeTable *table)
 {
     const StateTable *known = tables_state(pl, table);
+    bool unpublished =
+        known != NULL && known->published.noted && known->published.missing[0] != '\0';
     bool leaves_stay = known != NULL && known->leaves != NULL && known->leaves[0] != '\0' &&
                        strcmp(pl->config->on_partition_change, "ignore") == 0;
 
-    return table->inserts_replace || leaves_stay || pl->publication.unpublished != NULL;
+    return table->inserts_replace || leaves_stay || unpublished;
 }
 
 /* Between two sessions no reader holds the tables: nothing half done may be left in them, new ones

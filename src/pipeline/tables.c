@@ -596,17 +596,18 @@ look_later(Pipeline *pl, const char *what, const Error *err)
     return true;
 }
 
+/* Of tables of before that are half taken in it is not known whether they go on or are to be
+ * copied: no session begins without them. New ones are to be copied, and can wait. */
 static bool
 any_interrupted(const Pipeline *pl)
 {
     for (size_t i = 0; i < pl->table_count; i++)
-        if (was_interrupted(pl->tables[i]))
+        if (was_interrupted(pl->tables[i]) &&
+            state_find_oid(&pl->state, pl->tables[i]->schema->relid) != NULL)
             return true;
     return false;
 }
 
-/* Of tables that are half taken in it is not known whether they go on or are to be copied: no
- * session begins without them. */
 bool
 tables_take_new(Pipeline *pl, Error *err)
 {

@@ -2,13 +2,15 @@
 
 #include <inttypes.h>
 
+#include "source/copy.h"
+
 enum { AT_ID, AT_GID, AT_PID, AT_DATABASE, AT_ROLE, AT_PROGRAM, AT_AGE, AT_LOCK };
 
 /* A transaction's own number is locked by it in mode Exclusive; of table locks, those of readers
  * meet only Access Exclusive ones, granted or in the queue before them. One in the queue waits for
  * whoever has locked the table in any mode: that is the cause, unless it is a session of ours. The
- * locks of a prepared transaction are of no process, and that on its number says which one it is.
- */
+ * locks of a prepared transaction are of no process, and that on its number says which one it is. A
+ * worker of the copy that reads the table is not the cause: it ends by itself, without waiting. */
 static const char blocker_sql[] =
     "SELECT h.virtualtransaction, p.gid, h.pid, coalesce(p.database, a.datname),"
     " coalesce(p.owner, a.usename), coalesce(nullif(a.application_name, ''), a.backend_type),"
@@ -28,7 +30,8 @@ static const char blocker_sql[] =
     "  AND x.mode = 'ExclusiveLock' AND x.virtualtransaction = h.virtualtransaction"
     " LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid"
     " LEFT JOIN pg_stat_activity a ON a.pid = h.pid"
-    " WHERE NOT w.granted AND w.pid = ANY ($1::int[])"
+    " WHERE NOT w.granted AND w.pid = ANY ($1::int[]) AND (h.mode <> 'AccessShareLock'"
+    "  OR a.application_name IS DISTINCT FROM '" COPY_APPLICATION_NAME "')"
     " ORDER BY NOT h.granted, coalesce(p.prepared, a.xact_start), h.virtualtransaction,"
     "  h.mode <> 'AccessExclusiveLock' LIMIT 1";
 

@@ -13,6 +13,9 @@
 
 #include <stdatomic.h>
 
+/* Of the connections that copy, as pg_stat_activity shows it. */
+#define COPY_APPLICATION_NAME "walberg copy"
+
 typedef struct CopyTask {
     const SourceTable *table;
     uint32_t relid; /* the table itself, or one of its partitions */

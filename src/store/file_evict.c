@@ -265,13 +265,14 @@ is_held(const Buf *held, const char *name)
 }
 
 /* Those used the longest ago, until the sum is small enough. Their stamps go first: a file without
- * one is fetched again. */
+ * one is fetched again. *out_errno: of the last one that could not be removed, else 0. */
 static int64_t
-evict_files(const FileCache *cache, const Buf *files, const Buf *held, int64_t sum)
+evict_files(const FileCache *cache, const Buf *files, const Buf *held, int64_t sum, int *out_errno)
 {
     AUTO_BUF Buf path = {0};
     int64_t enough = cache->bytes_max - cache->bytes_max / STEPS;
 
+    *out_errno = 0;
     for (size_t i = 0; i < BUF_COUNT(files, CachedFile) && sum > enough; i++) {
         const CachedFile *file = &BUF_AT(files, CachedFile, i);
 
@@ -284,6 +285,8 @@ evict_files(const FileCache *cache, const Buf *files, const Buf *held, int64_t s
         buf_printf(&path, "%s/%s", cache->folder, file->name);
         if (unlink(buf_text(&path)) == 0 || errno == ENOENT)
             sum -= file->bytes;
+        else
+            *out_errno = errno;
     }
     return sum;
 }
@@ -296,6 +299,7 @@ sweep(const FileCache *cache, Error *err)
     AUTO_BUF Buf held = {0};
     AUTO(fs_close_fd) int lock = -1;
     int64_t before = count_files(cache, arena, &files);
+    int failed;
 
     if (files.len == 0 || before <= cache->bytes_max - cache->bytes_max / STEPS)
         return true;
@@ -304,10 +308,14 @@ sweep(const FileCache *cache, Error *err)
     if (!read_holds(cache, arena, &held))
         return fs_fail(err, "read", holds_folder(cache, arena));
 
-    int64_t after = evict_files(cache, &files, &held, before);
+    int64_t after = evict_files(cache, &files, &held, before, &failed);
 
     log_debug("evicted files of the cache", LOG_STR("folder", cache->folder),
               LOG_INT("bytes", before - after), LOG_INT("left", after));
+    if (failed != 0 && after > cache->bytes_max) {
+        errno = failed;
+        return fs_fail(err, "remove files of", cache->folder);
+    }
     return true;
 }
 

@@ -392,6 +392,11 @@ def test_what_else_is_in_the_folder_stays(filled):
     folder = filled.folder / "state"
     (folder / "precious").mkdir()
     (folder / "spill-over").touch()
+    elsewhere = filled.folder / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "cache").symlink_to(elsewhere)
     done = cleanup(filled, "--all", "--yes")
+    assert f"{folder}/cache was a link: what is in {elsewhere} stays" in done.stderr
+    assert elsewhere.exists()
     assert f"state folder {folder} stays: Directory not empty" in done.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["precious", "spill-over"]

@@ -156,10 +156,10 @@ def test_a_lock_that_a_copy_waits_for_is_named(scene):
 
 
 @contextlib.contextmanager
-def read(database, prepare=""):
+def read(database, prepare="", program="reader"):
     """A transaction that has read table held."""
     with database.connect(autocommit=False) as conn:
-        conn.execute(f"set application_name to reader; select from held{prepare}")
+        conn.execute(f"set application_name to '{program}'; select from held{prepare}")
         yield conn.info.backend_pid
         if not prepare:
             conn.rollback()
@@ -172,6 +172,15 @@ def read(database, prepare=""):
 def test_who_holds_up_the_one_that_a_copy_waits_for(prepare, scene):
     """ALTER TABLE waits for a reader, and all other readers wait behind it: the first one counts.
     When that has ended, it is the one that alters."""
+    look_who_is_named(scene, prepare, "reader")
+
+
+def test_a_worker_of_the_copy_itself_is_not_the_one(scene):
+    """Whoever ends it ends the copy."""
+    look_who_is_named(scene, "", "walberg copy")
+
+
+def look_who_is_named(scene, prepare, program):
     database = scene.database
     scene.extra_environment = {"WALBERG_LIMITS": "waits.look_ms=1000"}
     seen = threading.Event()
@@ -188,11 +197,13 @@ def test_who_holds_up_the_one_that_a_copy_waits_for(prepare, scene):
                      "insert into big select n, md5(n::text) from generate_series(1, 300000) n")
     scene.start(copy__workers=1)
     scene.wait_for_log("slot made", 30)
-    with read(database, prepare) as reader:
+    with read(database, prepare, program) as reader:
         writer.start()
         who = "prepared transaction 'has read' " if prepare else f"session {reader} .*reader"
-        scene.wait_for_log(f"the copy waits.*{who}.*, which uses public.held, which another one "
-                           "waits to lock", 12)
+        scene.wait_for_log(
+            f"the copy waits.*{who}.*, which uses public.held, which another one waits to lock"
+            if program == "reader" else
+            "the copy waits.*, writer\\), .*, which waits to lock public.held", 12)
     wait_for("the next one", lambda: re.search(
         r"the copy waits .*writer\).*, which has public.held locked",
         scene.status()["error"] or ""), 20)

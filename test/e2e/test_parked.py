@@ -286,10 +286,12 @@ def test_a_copy_that_cannot_begin_holds_up_nobody(database, walberg, lake):
     assert walberg.stop() == 0
 
 
-def test_new_tables_that_the_lake_did_not_take_are_taken_in_again(database, walberg, lake):
-    """It was away as a whole. They are known then: what ALTER TABLE writes into them is seen."""
+@pytest.mark.parametrize("then", ["", ",fail:3:tables.publish"], ids=["lake", "and_source"])
+def test_new_tables_that_the_lake_did_not_take_are_taken_in_again(database, walberg, lake, then):
+    """It was away as a whole. They are known then: what ALTER TABLE writes into them is seen. If
+    the source does not take them next, the others go on."""
     database.execute(*TABLES)
-    walberg.extra_environment = {"WALBERG_FAULT": "fail:3:sink.attach,fail:1:writer.alone"}
+    walberg.extra_environment = {"WALBERG_FAULT": f"fail:3:sink.attach,fail:1:writer.alone{then}"}
     walberg.start()
     walberg.wait_streaming()
     with database.connect(autocommit=False) as conn:
@@ -302,6 +304,7 @@ def test_new_tables_that_the_lake_did_not_take_are_taken_in_again(database, walb
         wait_for(name, lambda name=name: lake.has(name) and is_equal(database, lake, [name]), 30)
     database.execute("alter table new add column w int default (random() * 1000)::int")
     wait_for("the new values", lambda: is_equal(database, lake, ["new"]), 60)
+    assert walberg.log().count("the stream was interrupted") == 1
     assert walberg.stop() == 0
     walberg.extra_environment = {}
     walberg.once()
