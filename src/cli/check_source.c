@@ -161,6 +161,8 @@ check_slot(SourceCheck *check)
         report_message(check->report, "slot", VERDICT_FAIL, err.msg);
         return;
     }
+    if (check->config->source_failover && !source_server_check_failover(server, &err))
+        report_message(check->report, "slot", VERDICT_FAIL, err.msg);
     if (check->slot.exists) {
         check_existing_slot(check);
     } else if (server->slots_free <= 0) {

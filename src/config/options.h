@@ -19,6 +19,9 @@ OPTION("source.postgres", source_postgres, STRING, NULL, NULL, NULL, 1,
        "libpq connection string or URI; PG* variables and ~/.pgpass work")
 OPTION("source.slot", source_slot, STRING, NULL, NULL, NULL, 0,
        "replication slot; default: walberg_<pipeline>")
+OPTION("source.failover", source_failover, BOOL, "false", NULL, NULL, 0,
+       "standbys keep the slot in sync (sync_replication_slots), and walberg goes on from one that "
+       "is promoted; Postgres 17 and newer")
 OPTION("source.publication", source_publication, STRING, NULL, NULL, NULL, 0,
        "publication; default: walberg_<pipeline>. Made when missing and allowed; an existing one "
        "is used as it is")

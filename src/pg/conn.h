@@ -29,6 +29,8 @@ typedef struct PgConnect {
  * password, no such database or role, pg_hba, a connection pooler in transaction mode. Secrets
  * never appear in messages. */
 bool pg_connect(const PgConnect *connect, PgConn **out_conn, Error *err) WARN_UNUSED;
+/* Whether the server refuses new connections for now: it shuts down, or starts up. */
+bool pg_is_leaving(const PgConnect *connect);
 void pg_close(PgConn *conn); /* NULL is fine */
 void pg_closep(PgConn **conn);
 #define AUTO_PG __attribute__((cleanup(pg_closep)))

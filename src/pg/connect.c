@@ -377,3 +377,17 @@ pg_connect(const PgConnect *connect, PgConn **out_conn, Error *err)
     conn = NULL;
     return true;
 }
+
+bool
+pg_is_leaving(const PgConnect *connect)
+{
+    AUTO(parsed_done) Parsed parsed = {0};
+    AUTO_PG PgConn *conn = xcalloc(1, sizeof *conn);
+    Error err;
+
+    conn->cancel = connect->cancel;
+    conn->answer_ms = -1;
+    return parse_conninfo(connect->conninfo, &parsed, &err) &&
+           !establish(conn, connect, &parsed, &err) &&
+           strcmp(conn->sqlstate, "57P03") == 0; /* cannot_connect_now */
+}

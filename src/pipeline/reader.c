@@ -561,6 +561,14 @@ run_session(Reader *reader, Error *err)
     return true;
 }
 
+/* At once: the main thread may be busy for long, and a server that shuts down waits for us. */
+static void
+close_stream(Reader *reader)
+{
+    stream_close(reader->stream);
+    reader->stream = NULL;
+}
+
 static void *
 reader_main(void *arg)
 {
@@ -577,10 +585,15 @@ reader_main(void *arg)
 
         stream_set_flushed(reader->stream, atomic_load(&reader->flushed));
         note_idle(reader);
-        if (!stream_service(reader->stream, 0, &ignored) ||
-            !cancel_sleep(reader->options.cancel, 20, &ignored))
+        if (!stream_service(reader->stream, 0, &ignored)) {
+            close_stream(reader);
+            break;
+        }
+        if (!cancel_sleep(reader->options.cancel, 20, &ignored))
             break;
     }
+    if (reader->error.kind != ERR_NONE)
+        close_stream(reader);
     return NULL;
 }
 

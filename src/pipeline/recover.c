@@ -425,7 +425,7 @@ make_slot(Pipeline *pl, Error *err)
                          .replication = true,
                          .application_name = "walberg",
                          .cancel = pl->cancel};
-    SlotCreate create = {.name = pl->config->source_slot};
+    SlotCreate create = {.name = pl->config->source_slot, .failover = pl->config->source_failover};
     SlotSnapshot made;
     Error ignored;
 
@@ -506,12 +506,37 @@ recover_state(Pipeline *pl, Error *err)
     return announce_slot(pl, err);
 }
 
+/* A slot that was made before it was wished for. */
+static bool
+keep_on_standbys(Pipeline *pl, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    AUTO_PG PgConn *conn = NULL;
+    PgConnect connect = {.conninfo = pl->config->source_postgres,
+                         .replication = true,
+                         .application_name = "walberg",
+                         .cancel = pl->cancel};
+    Slot slot;
+
+    TRY(source_slot_load(pl->conn, arena, pl->config->source_slot, &slot, err));
+    if (slot.failover)
+        return true;
+    TRY(pg_connect(&connect, &conn, err));
+    TRY(source_slot_set_failover(conn, arena, pl->config->source_slot, err));
+    log_info("standbys may keep the slot", LOG_STR("slot", pl->config->source_slot));
+    return true;
+}
+
 bool
 recover_slot(Pipeline *pl, Error *err)
 {
+    if (pl->config->source_failover)
+        TRY(source_server_check_failover(&pl->server, err));
     if (pl->state.phase == SLOT_CREATING)
         return make_slot(pl, err);
     TRY(check_slot(pl, err));
+    if (pl->config->source_failover)
+        TRY(keep_on_standbys(pl, err));
     pl->committed = pl->state.acknowledged; /* a table may lack what was committed for others */
     /* claims the state object: a second process is refused at its next write */
     return pipeline_write_state(pl, err);

@@ -190,3 +190,18 @@ source_server_check(const ServerInfo *server, Error *err)
                     server->version / 10000);
     return true;
 }
+
+bool
+source_server_check_failover(const ServerInfo *server, Error *err)
+{
+    if (server->version < 170000)
+        return FAIL(err, ERR_INPUT,
+                    "source.failover: this is Postgres %d, and standbys keep slots since 17\n"
+                    "hint: leave it out; tools that fail over may keep the slot",
+                    server->version / 10000);
+    if (server->in_recovery)
+        return FAIL(err, ERR_INPUT,
+                    "source.failover: the server is a standby, whose slots no other one keeps\n"
+                    "hint: connect to the primary, or leave it out");
+    return true;
+}

@@ -50,4 +50,8 @@ bool source_timeline_find(Str history, int now, int which, Timeline *out_timelin
  * That a slot and a walsender are free is told by the server when they are asked for. */
 bool source_server_check(const ServerInfo *server, Error *err) WARN_UNUSED;
 
+/* Whether slots of this server can be kept on its standbys. ERR_INPUT: it is older than 17, or a
+ * standby itself. */
+bool source_server_check_failover(const ServerInfo *server, Error *err) WARN_UNUSED;
+
 #endif

@@ -226,6 +226,16 @@ source_slot_create(PgConn *conn, Arena *arena, const SlotCreate *create, SlotSna
 }
 
 bool
+source_slot_set_failover(PgConn *conn, Arena *arena, const char *name, Error *err)
+{
+    const char *sql = arena_printf(arena, "ALTER_REPLICATION_SLOT %s (FAILOVER)",
+                                   pg_quote_identifier(arena, str_of(name)));
+
+    assert(pg_is_replication(conn));
+    return pg_exec(conn, arena, sql, NULL, err) || WRAP(err, "alter slot %s", name);
+}
+
+bool
 source_slot_drop(PgConn *conn, Arena *arena, const char *name, Error *err)
 {
     static const char sql[] = "SELECT pg_drop_replication_slot(slot_name)"

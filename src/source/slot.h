@@ -55,6 +55,10 @@ typedef struct SlotSnapshot {
 bool source_slot_create(PgConn *conn, Arena *arena, const SlotCreate *create,
                         SlotSnapshot *out_snapshot, Error *err) WARN_UNUSED;
 
+/* On a replication connection, 17 and newer: a slot that nobody reads is kept on standbys from now
+ * on. "Logical Replication Failover" in the Postgres manual. */
+bool source_slot_set_failover(PgConn *conn, Arena *arena, const char *name, Error *err) WARN_UNUSED;
+
 /* On an ordinary connection. A slot that is not there is dropped already. */
 bool source_slot_drop(PgConn *conn, Arena *arena, const char *name, Error *err) WARN_UNUSED;
 

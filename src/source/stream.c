@@ -16,20 +16,27 @@ enum {
     REPORT_IDLE_MS = 1000,   /* while there is nothing to read */
     FINISH_MS = 5000,        /* for the server to hear our last words */
     SILENCE_MIN_MS = 60000,  /* before the server is asked for a sign of life */
+    LEAVE_MS = 5000,         /* that a server which shuts down waits for us, at most */
+    ASK_MS = 10000,          /* between two questions whether it does, while nothing is read */
+    ASK_CONNECT_S = 2,
 };
 
 struct Stream {
     PgConn *conn;
     Cancel *cancel;
-    Arena *arena; /* of the decoded message */
+    const char *conninfo; /* the caller's */
+    Arena *arena;         /* of the decoded message */
     int64_t report_interval_ms;
     int64_t silence_ms;  /* ask for a reply after this, give up after this much more */
     int64_t reported_ms; /* clock of the last status update */
     int64_t heard_ms;    /* clock of the last sign of life */
     int64_t asked_ms;    /* clock of the question, when `asked` */
     bool asked;
-    bool ended;        /* by the server */
-    Position reported; /* flushed position in the last status update */
+    int64_t requested_ms; /* clock of the server's last request for a status update */
+    int64_t hurried_ms;   /* and of the first one of those that come without a pause */
+    int64_t looked_ms;    /* while nothing is read: clock of the last question; 0: it is read */
+    bool ended;           /* by the server */
+    Position reported;    /* flushed position in the last status update */
     Position received;
     _Atomic Position flushed;
 };
@@ -112,6 +119,7 @@ stream_open(const StreamOpen *open, Stream **out_stream, Error *err)
     AUTO_STREAM Stream *stream = xcalloc(1, sizeof *stream);
 
     stream->cancel = open->cancel;
+    stream->conninfo = open->conninfo;
     stream->arena = arena_new();
     atomic_init(&stream->flushed, open->start);
     TRY(pg_connect(&(PgConnect){.conninfo = open->conninfo,
@@ -239,11 +247,48 @@ check_silence(Stream *stream, Error *err)
     return report(stream, true, err);
 }
 
+/* --- a server that shuts down ---------------------------------------------------------------- */
+
+/* Its walsender stays until we have confirmed all that it sent, and asks for that again and again;
+ * no timeout ends this, because we answer. So does the whole server, although a parked table may
+ * hold the slot back for days. Else it asks once in half of wal_sender_timeout at most.
+ * src/backend/replication/walsender.c, WalSndDone(). */
+static bool
+note_request(Stream *stream, Error *err)
+{
+    int64_t now = clock_ms();
+
+    if (now - stream->requested_ms > stream->report_interval_ms)
+        stream->hurried_ms = now;
+    stream->requested_ms = now;
+    return now - stream->hurried_ms < LEAVE_MS ||
+           FAIL(err, ERR_TRANSIENT, "%s: the server shuts down", pg_describe(stream->conn));
+}
+
+/* What it asks is not read while its messages cannot be taken. But it tells whoever connects. */
+static bool
+look_whether_it_leaves(Stream *stream, Error *err)
+{
+    int64_t now = clock_ms();
+
+    if (stream->looked_ms == 0)
+        stream->looked_ms = now;
+    if (now - stream->looked_ms < ASK_MS)
+        return true;
+    stream->looked_ms = now;
+    return !pg_is_leaving(&(PgConnect){.conninfo = stream->conninfo,
+                                       .application_name = "walberg",
+                                       .cancel = stream->cancel,
+                                       .connect_timeout_s = ASK_CONNECT_S}) ||
+           FAIL(err, ERR_TRANSIENT, "%s: the server shuts down", pg_describe(stream->conn));
+}
+
 bool
 stream_service(Stream *stream, int64_t ms, Error *err)
 {
     int64_t deadline = clock_ms() + ms;
 
+    TRY(look_whether_it_leaves(stream, err));
     for (;;) {
         int64_t now = clock_ms();
         int64_t due = report_due_in(stream, now, false);
@@ -301,6 +346,7 @@ take_frame(Stream *stream, StreamEvent *out_event, bool *out_none, Error *err)
     if (*out_none)
         return true;
     stream->heard_ms = clock_ms();
+    stream->looked_ms = 0;
     stream->asked = false;
     switch (frame.kind) {
     case PG_FRAME_DATA:
@@ -310,7 +356,7 @@ take_frame(Stream *stream, StreamEvent *out_event, bool *out_none, Error *err)
         see_position(stream, frame.wal_end);
         *out_event = (StreamEvent){.kind = STREAM_KEEPALIVE, .server = frame.wal_end};
         if (frame.reply_requested)
-            return report(stream, false, err);
+            return note_request(stream, err) && report(stream, false, err);
         break;
     case PG_FRAME_END:
         stream->ended = true;

@@ -7,6 +7,9 @@
  * calls stream_service(), which does the same and reads nothing: what is unread stays in the socket
  * and the server waits.
  *
+ * A server that shuts down waits until all that it has sent is confirmed. For 5 s, that is, or 10
+ * if nothing is read: then ERR_TRANSIENT, and the caller closes the stream.
+ *
  * One thread reads; stream_set_flushed() may be called from any thread. */
 #ifndef SOURCE_STREAM_H
 #define SOURCE_STREAM_H

@@ -214,6 +214,55 @@ def with_a_standby(tmp_path):
         server.remove()
 
 
+def test_a_slot_that_the_standby_keeps_in_sync(with_a_standby):
+    """Postgres' own way since 17; wished for after the slot was made."""
+    database, _, standby = with_a_standby
+    primary = database.server
+    primary.execute("postgres", "select pg_create_physical_replication_slot('standby', true)")
+    with open(standby.data / "postgresql.conf", "a", encoding="utf-8") as conf:
+        conf.write("primary_slot_name = standby\nhot_standby_feedback = on\n"
+                   "sync_replication_slots = on\nprimary_conninfo = 'host=127.0.0.1 "
+                   f"port={primary.port} user=postgres dbname=postgres'\n")
+    standby.restart()
+    storage = with_a_standby[1].storage
+    walberg = Walberg(database, storage, with_a_standby[1].folder)
+    walberg.once()
+    walberg.settings["source.failover"] = "true"
+    walberg.start()
+    numbers = iter(range(1000, 2000))
+
+    def kept():
+        """It is copied there once the slot has moved a little."""
+        database.execute(f"insert into t values ({next(numbers)}, 'before')",
+                         "select pg_log_standby_snapshot()")
+        return standby.rows("postgres", "select from pg_replication_slots"
+                            " where slot_name = 'walberg_shop' and synced and not temporary")
+
+    wait_for("the slot on the standby", kept, 60, pause=1)
+    assert walberg.stop() == 0
+    last = lsn(primary.position())
+    wait_for("the standby", lambda: lsn(standby.rows(
+        "postgres", "select pg_last_wal_replay_lsn()::text")[0][0]) >= last, 30)
+    primary.stop()
+    standby.promote()
+    after = Walberg(Database(standby, "shop", new=False), storage, walberg.folder)
+    after.settings["source.failover"] = "true"
+    after.database.execute("insert into t values (5000, 'after')")
+    after.once()
+    compare(after.database, Lake(storage), ["t"])
+    assert after.slot()[0] == "walberg_shop"
+
+
+def test_a_server_that_cannot_keep_a_slot_says_so(database, walberg):
+    walberg.settings["source.failover"] = "true"
+    database.execute("create table t (id int primary key)")
+    for command in ("check", "run"):
+        done = walberg.call(command, *walberg.positional())
+        assert done.returncode == 1
+        assert "source.failover: this is Postgres 15, and standbys keep slots since 17" in (
+            done.stdout + done.stderr)
+
+
 def begin_to_stream(with_a_standby):
     database, walberg, _ = with_a_standby
 
