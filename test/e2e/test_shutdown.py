@@ -1,5 +1,5 @@
-"""A server that shuts down waits for its readers to confirm all that it has sent: what holds the slot
-back must not hold up the server."""
+"""A server that shuts down waits for its readers to confirm all that it has sent: what holds the
+slot back must not hold up the server."""
 import time
 from pathlib import Path
 
