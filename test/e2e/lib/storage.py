@@ -30,7 +30,9 @@ class S3Server:
         self.start()
 
     def start(self):
-        environment = {**os.environ, "AWS_EC2_METADATA_DISABLED": "true"}
+        # a bucket is a collection, which SeaweedFS begins with seven of all volumes that may be
+        environment = {**os.environ, "AWS_EC2_METADATA_DISABLED": "true",
+                       "WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, env=environment, cwd=self.folder)
