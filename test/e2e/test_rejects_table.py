@@ -1,5 +1,8 @@
 """The table of rejects, _walberg.rejects: whose it is, and what queries see of it."""
+import re
 import shutil
+
+import pytest
 
 from lib.postgres import Database
 from lib.readers import READERS
@@ -10,6 +13,32 @@ def recorded(lake):
     """(table, key) of all rejects, by a reader that is not ours."""
     names, rows = READERS["java"](lake.table("rejects", "_walberg"))
     return sorted((row[names.index("table")], row[names.index("key")]) for row in rows)
+
+
+def told(walberg):
+    return [(table, column) for table, column in
+            re.findall(r"warn value rejected table=(\S+) column=(\S+) ", walberg.log())]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_the_log_has_one_line_for_each_column(database, walberg, copied):
+    """However many values there are, and in whatever order the columns come."""
+    database.execute("create table t (id int primary key, n numeric(6, 2), day date, v int)",
+                     "create table u (id int primary key, n numeric(6, 2))")
+    rows = ("insert into t select g, 'NaN', 'infinity', 1 from generate_series(1, 3) g",
+            "insert into u values (1, 'NaN')")
+    if copied:
+        database.execute(*rows)
+    walberg.start().wait_streaming()
+    if not copied:
+        database.execute("insert into t values (0, 'NaN')", *rows)
+        walberg.wait_caught_up()
+    expected = [("public.t", "day"), ("public.t", "n"), ("public.u", "n")]
+    assert sorted(told(walberg)) == expected
+    database.execute("insert into t values (9, 'NaN', '-infinity')")
+    walberg.wait_caught_up()
+    assert sorted(told(walberg)) == expected
+    assert walberg.stop() == 0
 
 
 def test_a_source_table_cannot_take_its_place(database, walberg, lake):

@@ -207,17 +207,31 @@ reject_rows(const TableSchema *schema, const Batch *batch, Position done)
     return rows;
 }
 
-static void
-log_first_reject(IcebergTable *table, const Batch *batch)
+/* Whether the log has a line of this column; the next time it has. */
+static bool
+was_told(IcebergTable *table, int attnum)
 {
-    const Reject *reject = &BUF_AT(&batch->rejects, Reject, 0);
-    const SchemaColumn *column = &batch->schema->columns[reject->column];
+    for (size_t i = 0; i < BUF_COUNT(&table->rejects_told, int); i++)
+        if (BUF_AT(&table->rejects_told, int, i) == attnum)
+            return true;
+    BUF_PUSH(&table->rejects_told, int, attnum);
+    return false;
+}
 
-    if (table->base.rejects == 0)
-        log_warn("value rejected", LOG_STR("table", table->base.lake_name),
-                 LOG_VIEW("column", column->field.name), LOG_STR("type", column->pg_type),
-                 LOG_VIEW("reason", reject_text(batch, reject->reason)),
-                 LOG_STR("recorded", "_walberg.rejects"));
+/* The first one of each column. */
+static void
+log_first_rejects(IcebergTable *table, const Batch *batch)
+{
+    for (size_t i = 0; i < BUF_COUNT(&batch->rejects, Reject); i++) {
+        const Reject *reject = &BUF_AT(&batch->rejects, Reject, i);
+        const SchemaColumn *column = &batch->schema->columns[reject->column];
+
+        if (!was_told(table, column->attnum))
+            log_warn("value rejected", LOG_STR("table", table->base.lake_name),
+                     LOG_VIEW("column", column->field.name), LOG_STR("type", column->pg_type),
+                     LOG_VIEW("reason", reject_text(batch, reject->reason)),
+                     LOG_STR("recorded", "_walberg.rejects"));
+    }
     table->base.rejects += (int64_t) BUF_COUNT(&batch->rejects, Reject);
 }
 
@@ -238,7 +252,7 @@ iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err)
     batch_free(rows);
     if (!done)
         return false;
-    log_first_reject(table, batch);
+    log_first_rejects(table, batch);
     table->rejects_pending = true;
     return true;
 }
@@ -313,7 +327,7 @@ iceberg_bulk_rejects(IcebergTable *table, Arena *arena, const Batch *batch, Buf 
         return true;
     TRY(attach_rejects(table->sink, err));
     pthread_mutex_lock(&table->sink->lock);
-    log_first_reject(table, batch);
+    log_first_rejects(table, batch);
     pthread_mutex_unlock(&table->sink->lock);
 
     Batch *rows = reject_rows(table->sink->rejects->base.schema, batch, POSITION_NONE);

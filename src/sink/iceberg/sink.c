@@ -92,6 +92,7 @@ iceberg_table_free(IcebergTable *table)
     buf_done(&table->pending.records);
     buf_done(&table->pending.attempts);
     buf_done(&table->bulk_rejects);
+    buf_done(&table->rejects_told);
     arena_free(table->pending.arena);
     live_deletes_free(table->live_deletes);
     arena_free(table->arena);

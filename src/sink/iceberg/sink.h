@@ -136,6 +136,7 @@ struct IcebergTable {
     Places *places; /* of live data files, once deletes of a partitioned table were written */
     Pending pending;
     Buf bulk_rejects;     /* BulkFile of the rejects table, written by copying threads */
+    Buf rejects_told;     /* int: attnums of the columns of which the log has a line */
     Position replayed;    /* hidden: what write() gets is later than this */
     bool index_unsure;    /* it lost something, and what is not known yet */
     bool keep_index;      /* resume() follows: the index has files that no snapshot names */
