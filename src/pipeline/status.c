@@ -113,7 +113,10 @@ put_table(JsonWriter *json, const PipeTable *table)
     jw_key(json, "copied_fraction");
     jw_double(json, complete ? 1.0 : (total == 0 ? 0.0 : (double) done / total));
     jw_key(json, "rejects");
-    jw_int(json, sink == NULL ? 0 : sink->rejects);
+    if (sink != NULL && sink->rejects == REJECTS_UNKNOWN)
+        jw_null(json);
+    else
+        jw_int(json, sink == NULL ? 0 : sink->rejects);
     jw_key(json, "last_commit");
     if (sink == NULL || sink->last_commit_us == 0) {
         jw_null(json);
