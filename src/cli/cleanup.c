@@ -197,7 +197,8 @@ remove_tree(const char *path, Error *err)
     return FAIL(err, ERR_INPUT, "cannot remove %s: %s", path, strerrordesc_np(errno));
 }
 
-/* How far its rejects are recorded. Other pipelines may write to that table meanwhile. */
+/* How far its rejects are recorded, and how many. Other pipelines may write to that table
+ * meanwhile. */
 static bool
 forget_rejects(Cleanup *cleanup, Str table_uuid, Error *err)
 {
@@ -206,7 +207,8 @@ forget_rejects(Cleanup *cleanup, Str table_uuid, Error *err)
     for (int conflicts = 0; conflicts < CONFLICTS_MAX; conflicts++) {
         AUTO_ARENA Arena *arena = arena_new();
         AUTO_BUF Buf json = {0};
-        Str key = rejects_position_key(arena, table_uuid);
+        Str position = rejects_position_key(arena, table_uuid);
+        Str count = rejects_count_key(arena, table_uuid);
         CatalogTable table;
         TableMetadata *metadata;
         bool found;
@@ -216,11 +218,13 @@ forget_rejects(Cleanup *cleanup, Str table_uuid, Error *err)
             return true;
         if (!metadata_parse(arena, table.metadata, &metadata, err))
             return true; /* damaged: it does not say */
-        if (property_get(&metadata->properties, key.ptr).ptr == NULL)
+        if (property_get(&metadata->properties, position.ptr).ptr == NULL &&
+            property_get(&metadata->properties, count.ptr).ptr == NULL)
             return true;
 
-        PropertyList rest = property_set(arena, &metadata->properties, key, STR_NULL);
+        PropertyList rest = property_set(arena, &metadata->properties, position, STR_NULL);
 
+        rest = property_set(arena, &rest, count, STR_NULL);
         metadata_write(metadata_set_properties(arena, metadata, &rest, table.metadata_location,
                                                clock_wall_us() / 1000),
                        &json);

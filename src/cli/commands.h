@@ -8,7 +8,8 @@ COMMAND(run, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 1u << CLI_ONCE, tr
         "serves queries (query.listen; 127.0.0.1:5433 when SOURCE and WAREHOUSE are given). On "
         "SIGTERM or SIGINT it commits what is whole, acknowledges it and exits with 0; a second "
         "signal makes it leave at once. With --once it goes up to the server's present position, "
-        "commits and acknowledges everything, and exits.")
+        "commits and acknowledges everything, and exits: with 1 when a table is parked, though the "
+        "others have everything; with 3 when source or lake were away for too long.")
 COMMAND(check, "[SOURCE WAREHOUSE]", CLI_FORM_SOURCE_WAREHOUSE, 0, true,
         "say what will and will not arrive, and what is missing",
         "Looks at the server's version and settings, the role's rights, slots, the publication, "

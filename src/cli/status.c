@@ -17,7 +17,7 @@
 #include "source/server.h"
 #include "source/slot.h"
 
-enum { EXIT_PARKED = 1, STALE_S = 10 };
+enum { EXIT_PARKED = 1, STALE_S = 10, GROWTH_MIN = 1024 };
 
 typedef struct Status {
     Arena *arena;
@@ -39,10 +39,11 @@ status_done(Status *status)
 static json_t *
 empty_document(const Status *status)
 {
-    return json_pack("{s:s, s:s, s:n, s:{s:n, s:s, s:n, s:n, s:n, s:n, s:n}, s:[]}", "pipeline",
-                     status->config->pipeline, "state", "stopped", "error", "source",
+    return json_pack("{s:s, s:s, s:n, s:{s:n, s:s, s:n, s:n, s:n, s:n, s:n, s:n}, s:[]}",
+                     "pipeline", status->config->pipeline, "state", "stopped", "error", "source",
                      "system_identifier", "slot", status->config->source_slot, "server_position",
-                     "acknowledged", "lag_bytes", "lag_seconds", "retained_wal_bytes", "tables");
+                     "acknowledged", "lag_bytes", "lag_seconds", "retained_wal_bytes",
+                     "retained_wal_bytes_per_second", "tables");
 }
 
 static bool
@@ -89,8 +90,9 @@ ask_source(Status *status, json_t *source, Error *err)
 static void
 make_stopped(Status *status)
 {
-    static const char *const stale[] = {"server_position", "acknowledged", "lag_bytes",
-                                        "lag_seconds", "retained_wal_bytes"};
+    static const char *const stale[] = {"server_position",    "acknowledged",
+                                        "lag_bytes",          "lag_seconds",
+                                        "retained_wal_bytes", "retained_wal_bytes_per_second"};
     json_t *source = json_object_get(status->json, "source");
     const char *state = json_string_value(json_object_get(status->json, "state"));
     Error err = {0};
@@ -138,6 +140,8 @@ put_source(const Status *status, Buf *out)
     const json_t *bytes = json_object_get(source, "lag_bytes");
     const json_t *seconds = json_object_get(source, "lag_seconds");
     const json_t *retained = json_object_get(source, "retained_wal_bytes");
+    json_int_t growth =
+        json_integer_value(json_object_get(source, "retained_wal_bytes_per_second"));
 
     if (json_is_integer(bytes))
         buf_printf(out, ", %s behind", size_text(status->arena, json_integer_value(bytes)));
@@ -149,6 +153,8 @@ put_source(const Status *status, Buf *out)
         buf_printf(out, " at %s", text_of(source, "acknowledged"));
     if (json_is_integer(retained))
         buf_printf(out, ", WAL held %s", size_text(status->arena, json_integer_value(retained)));
+    if (json_is_integer(retained) && growth >= GROWTH_MIN)
+        buf_printf(out, ", growing %s/s", size_text(status->arena, growth));
     buf_byte(out, '\n');
     if (text_of(status->json, "error") != NULL)
         buf_printf(out, "error: %s\n", text_of(status->json, "error"));

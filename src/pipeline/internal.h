@@ -13,12 +13,14 @@
  *   reader.c     the stream's thread
  *   writer.c     an epoch into the lake
  *   ack.c        what the slot may be told
+ *   held.c       the WAL that the slot holds, for status
  *   status.c     <state>/status.json, for `walberg status`
  *   child.c      the query server's process */
 #ifndef PIPELINE_INTERNAL_H
 #define PIPELINE_INTERNAL_H
 
 #include "pg/conn.h"
+#include "pipeline/held.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reader.h"
 #include "pipeline/retry.h"
@@ -63,6 +65,7 @@ typedef struct Pipeline {
     PipeTable **tables;
     Copier *copier; /* NULL: nothing is being copied */
     QueryChild *child;
+    Held *held; /* NULL before the source is known */
     Reader *reader;
     bool idle_due;      /* a session began: its first idle position is told at once */
     Position committed; /* of this session: every table that streams has all up to here */

@@ -434,8 +434,9 @@ static bool
 run(Pipeline *pl, Error *err)
 {
     TRY(recover_source(pl, err)); /* who is there */
-    TRY(recover_state(pl, err));  /* is it the one the lake knows */
-    if (!publish(pl, err))        /* before the slot: it cannot see an older publication */
+    pl->held = held_start(pl->config);
+    TRY(recover_state(pl, err)); /* is it the one the lake knows */
+    if (!publish(pl, err))       /* before the slot: it cannot see an older publication */
         return stopping(pl);
     TRY(recover_slot(pl, err));     /* state object and slot agree, or are made */
     TRY(tables_attach(pl, err));    /* the lake says how far each table is */
@@ -452,6 +453,7 @@ static void
 pipeline_done(Pipeline *pl)
 {
     child_stop(pl);
+    held_stop(pl->held);
     copier_free(pl);
     for (size_t i = 0; i < pl->table_count; i++)
         pipe_table_free(pl->tables[i]);

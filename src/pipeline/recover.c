@@ -466,8 +466,10 @@ check_slot(Pipeline *pl, Error *err)
         Slot slot = {0};
 
         if (source_slot_load(pl->conn, arena, expect.name, &slot, err) &&
-            source_slot_check(&slot, &expect, err))
+            source_slot_check(&slot, &expect, err)) {
+            held_note(pl->held, &slot);
             return true;
+        }
         if (status_retry(pl, &retry, "waiting for the slot", err))
             continue;
         if (err->kind == ERR_TRANSIENT && slot.active_pid != 0)

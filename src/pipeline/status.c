@@ -23,10 +23,14 @@ put_position(JsonWriter *json, const char *key, Position position)
 static void
 put_source(Pipeline *pl, JsonWriter *json)
 {
+    HeldWal held = pl->held == NULL ? (HeldWal){0} : held_now(pl->held);
     Position server = pl->reader == NULL ? pl->server.flush : reader_server_position(pl->reader);
     Position acknowledged = pl->state.acknowledged;
     bool idle = pl->reader != NULL && reader_idle_position(pl->reader) != POSITION_NONE;
 
+    /* the stream tells how far it was read, which may be far behind */
+    if (server < held.server)
+        server = held.server;
     if (server < acknowledged)
         server = acknowledged;
     jw_key(json, "source");
@@ -47,7 +51,15 @@ put_source(Pipeline *pl, JsonWriter *json)
     else
         jw_null(json); /* how old the lake is, nothing of this process has told yet */
     jw_key(json, "retained_wal_bytes");
-    jw_int(json, (int64_t) (server - acknowledged));
+    if (held.restart == POSITION_NONE)
+        jw_null(json);
+    else
+        jw_int(json, (int64_t) (server - held.restart));
+    jw_key(json, "retained_wal_bytes_per_second");
+    if (held.growth_known)
+        jw_int(json, held.growth);
+    else
+        jw_null(json);
     jw_end(json);
 }
 
@@ -101,7 +113,10 @@ put_table(JsonWriter *json, const PipeTable *table)
     jw_key(json, "copied_fraction");
     jw_double(json, complete ? 1.0 : (total == 0 ? 0.0 : (double) done / total));
     jw_key(json, "rejects");
-    jw_int(json, sink == NULL ? 0 : sink->rejects);
+    if (sink != NULL && sink->rejects == REJECTS_UNKNOWN)
+        jw_null(json);
+    else
+        jw_int(json, sink == NULL ? 0 : sink->rejects);
     jw_key(json, "last_commit");
     if (sink == NULL || sink->last_commit_us == 0) {
         jw_null(json);

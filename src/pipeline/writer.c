@@ -288,6 +288,7 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
     Retry retry = sink_retry(pl);
     bool hidden = pipe_table_is_hidden(table);
     Position before = table->sink_table->position;
+    const SinkCommitted *committed = &table->sink_table->committed;
     int64_t started = clock_ms();
 
     while (!sink_commit(pl->sink, table->sink_table, epoch->position, epoch->commit_time_us, err)) {
@@ -306,7 +307,8 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
     if (table->sink_table->position != before)
         log_info("committed", LOG_STR("table", table->schema->qualified),
                  LOG_STR("position", POSITION_TEXT(epoch->position)),
-                 LOG_INT("rows", table->sink_table->rows), LOG_MS("took", clock_ms() - started));
+                 LOG_INT("rows", committed->rows), LOG_INT("deletes", committed->deletes),
+                 LOG_INT("files", committed->files), LOG_MS("took", clock_ms() - started));
     return true;
 }
 

@@ -45,6 +45,15 @@ typedef struct Sink Sink;
  * stream. */
 enum { PATCH_BYTES_UNKNOWN = 64 << 10 };
 
+enum { REJECTS_UNKNOWN = -1 };
+
+/* What a commit brought to a table. Without a TRUNCATE its rows changed by rows - deletes. */
+typedef struct SinkCommitted {
+    int64_t rows;    /* written; an update writes one and deletes one */
+    int64_t deletes; /* rows that are gone, the written ones among them */
+    int64_t files;   /* of rows */
+} SinkCommitted;
+
 /* What everybody may know about a table of a sink; a sink's own struct embeds it first. */
 typedef struct SinkTable {
     const TableSchema *schema; /* with the sink's field ids; holds a reference */
@@ -53,7 +62,8 @@ typedef struct SinkTable {
     Position position;         /* of the last commit; POSITION_NONE: the copy is not complete */
     int64_t rows;              /* live rows, as of the last commit */
     int64_t last_commit_us;    /* since 1970, 0: never */
-    int64_t rejects;           /* values recorded by this process */
+    SinkCommitted committed;   /* with the last commit of this process */
+    int64_t rejects;           /* values that the lake has recorded; or REJECTS_UNKNOWN */
     Position replay_from;  /* of a hidden table: the oldest moment that rows of its copy are of */
     Position hidden_until; /* and the newest. POSITION_NONE: it is not hidden */
     atomic_llong patch_bytes; /* memory of a value read back, on average; 0: none was. Any thread */

@@ -1,6 +1,11 @@
 """The table of rejects, _walberg.rejects: whose it is, and what queries see of it."""
+import collections
+import re
 import shutil
 
+import pytest
+
+from lib.env import wait_for
 from lib.postgres import Database
 from lib.readers import READERS
 from lib.walberg import Walberg
@@ -10,6 +15,116 @@ def recorded(lake):
     """(table, key) of all rejects, by a reader that is not ours."""
     names, rows = READERS["java"](lake.table("rejects", "_walberg"))
     return sorted((row[names.index("table")], row[names.index("key")]) for row in rows)
+
+
+def told(walberg):
+    return [(table, column) for table, column in
+            re.findall(r"warn value rejected table=(\S+) column=(\S+) ", walberg.log())]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_the_log_has_one_line_for_each_column(database, walberg, copied):
+    """However many values there are, and in whatever order the columns come."""
+    database.execute("create table t (id int primary key, n numeric(6, 2), day date, v int)",
+                     "create table u (id int primary key, n numeric(6, 2))")
+    rows = ("insert into t select g, 'NaN', 'infinity', 1 from generate_series(1, 3) g",
+            "insert into u values (1, 'NaN')")
+    if copied:
+        database.execute(*rows)
+    walberg.start().wait_streaming()
+    if not copied:
+        database.execute("insert into t values (0, 'NaN')", *rows)
+        walberg.wait_caught_up()
+    expected = [("public.t", "day"), ("public.t", "n"), ("public.u", "n")]
+    assert sorted(told(walberg)) == expected
+    database.execute("insert into t values (9, 'NaN', '-infinity')")
+    walberg.wait_caught_up()
+    assert sorted(told(walberg)) == expected
+    assert walberg.stop() == 0
+
+
+def counted(walberg, expected):
+    """Status is written once a second."""
+    shown = {}
+
+    def is_shown():
+        shown.update({table["name"]: table["rejects"] for table in walberg.status()["tables"]})
+        return shown == expected
+    wait_for(f"{expected} in status", is_shown, 5)
+
+
+def truth(lake):
+    """The same, of the records themselves."""
+    return collections.Counter(f"public.{table}" for table, _ in recorded(lake))
+
+
+def test_status_counts_what_is_recorded(database, walberg, lake):
+    """By the copy and by the stream, by this process and those before it, with and without crashes,
+    and when a copy records again what was recorded."""
+    database.execute("create table t (id int primary key, n numeric(6, 2), day date)",
+                     "create table u (id int primary key, n numeric(6, 2))",
+                     "create table v (id int primary key)",
+                     "insert into t select g, 'NaN', 'infinity' from generate_series(1, 3) g")
+    walberg.start().wait_streaming()
+    counted(walberg, {"public.t": 6, "public.u": 0, "public.v": 0})
+    database.execute("insert into t values (4, 'NaN')", "insert into u values (1, 'NaN'), (2, 2)")
+    walberg.wait_caught_up()
+    expected = {"public.t": 7, "public.u": 1, "public.v": 0}
+    counted(walberg, expected)
+    assert truth(lake) == {"public.t": 7, "public.u": 1}
+    assert walberg.stop() == 0
+    counted(walberg, expected)
+
+    walberg.start().wait_streaming()
+    counted(walberg, expected)
+    database.execute("insert into t values (5, 'NaN')")
+    walberg.wait_caught_up()
+    counted(walberg, {**expected, "public.t": 8})
+
+    for point in ("sink.committed", "writer.committed", "sink.look_again", "sink.commit"):
+        walberg.kill()
+        walberg.extra_environment = {"WALBERG_FAULT": f"crash:1:{point}"}
+        database.execute("insert into t select max(id) + 1, 'NaN' from t",
+                         "insert into u select max(id) + 1, 'NaN' from u")
+        walberg.call("run", "--once", *walberg.positional())
+        walberg.extra_environment = {}
+        walberg.start().wait_streaming()
+        counted(walberg, {"public.v": 0, **truth(lake)})
+    before = truth(lake)
+    assert walberg.call("resync", *walberg.positional(), "public.t").returncode == 0
+    walberg.wait_streaming()
+    counted(walberg, {"public.v": 0, **truth(lake)})
+    assert truth(lake)["public.t"] > before["public.t"]
+    assert walberg.stop() == 0
+
+    assert walberg.call("cleanup", "--yes", *walberg.positional(), "public.t").returncode == 0
+    left = lake.table("rejects", "_walberg").metadata["properties"]
+    assert len([key for key in left if key.startswith("walberg.reject-count.")]) == 1
+    before = truth(lake)  # records of the table that was removed stay
+    walberg.start().wait_streaming()
+    after = truth(lake)
+    assert after["public.t"] > before["public.t"]
+    counted(walberg, {"public.t": after["public.t"] - before["public.t"],
+                      "public.u": after["public.u"], "public.v": 0})
+    assert walberg.stop() == 0
+
+
+def test_status_of_records_that_somebody_removed(database, walberg, lake, tmp_path):
+    database.execute("create table t (id int primary key, n numeric(6, 2))",
+                     "create table u (id int primary key, n numeric(6, 2))",
+                     "insert into t values (1, 'NaN')", "insert into u values (1, 'NaN')")
+    walberg.start().wait_streaming()
+    shutil.rmtree(tmp_path / "lake" / "_walberg" / "rejects")
+    database.execute("insert into t values (2, 'NaN')")
+    walberg.wait_caught_up()
+    counted(walberg, {"public.t": 1, "public.u": 0})
+    assert truth(lake) == {"public.t": 1}
+    assert walberg.stop() == 0
+    for hint in (tmp_path / "lake" / "_walberg" / "rejects" / "metadata").glob("v*.json"):
+        hint.write_text("{")
+    walberg.start().wait_streaming()
+    counted(walberg, {"public.t": None, "public.u": None})
+    assert walberg.stop() == 0
 
 
 def test_a_source_table_cannot_take_its_place(database, walberg, lake):

@@ -15,7 +15,8 @@ DOCUMENT = {
     "pipeline": "shop", "state": "streaming", "error": None,
     "source": {"system_identifier": "7300000000000000001", "slot": "walberg_shop",
                "server_position": "0/16B3748", "acknowledged": "0/16B3700", "lag_bytes": 72,
-               "lag_seconds": 0.4, "retained_wal_bytes": 16777216},
+               "lag_seconds": 0.4, "retained_wal_bytes": 16777216,
+               "retained_wal_bytes_per_second": None},
     "tables": [{"name": "public.orders", "state": "streaming", "position": "0/16B3700",
                 "rows": 1000, "copied_rows": 1000, "copied_fraction": 1.0, "rejects": 0,
                 "last_commit": "2026-11-30T10:00:00Z", "error": None},
@@ -70,6 +71,14 @@ def test_live_text(walberg, state, running):
         "public.orders  streaming  0/16B3700  1000    100%        0  2026-11-30T10:00:00Z\n"
         "public.größe   copying                  0     50%        2\n"
     )
+
+
+def test_wal_that_grows_is_said(walberg, state, running):
+    for growth, said in ((3 << 20, ", growing 3072 kB/s"), (50 << 20, ", growing 50 MB/s"),
+                         (0, ""), (56, ""), (-(3 << 20), "")):
+        state({**DOCUMENT, "source": {**DOCUMENT["source"],
+                                      "retained_wal_bytes_per_second": growth}})
+        assert f", WAL held 16 MB{said}\n" in status(walberg).stdout
 
 
 def test_live_and_old_is_said(walberg, state, running):
@@ -163,4 +172,51 @@ def test_no_lag_is_claimed_before_anything_was_committed(database, walberg):
     source = wait_for("a change", lambda: (s := walberg.status()["source"])["lag_bytes"] and s, 20)
     assert source["lag_seconds"] is None
     assert "behind, slot" in walberg.call("status", *walberg.positional()).stdout
+    assert walberg.stop() == 0
+
+
+WAL_HELD = """select pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint
+    from pg_replication_slots where slot_type = 'logical'"""
+
+
+def held(walberg):
+    return walberg.status()["source"]["retained_wal_bytes"]
+
+
+def test_wal_that_an_open_transaction_holds(database, walberg):
+    """The stream goes on and is not behind; the server keeps everything since that began. Running
+    or stopped, status says what the server says of the slot."""
+    walberg.extra_environment = {"WALBERG_LIMITS": "held.look_ms=200,held.window_ms=1000"}
+    database.execute("create table t (id int primary key)")
+    walberg.start().wait_streaming()
+    with database.connect(autocommit=False) as conn:
+        conn.execute("insert into t values (0)")
+        for n in range(1, 9):
+            database.execute("select pg_logical_emit_message(false, 'm', repeat('x', 1 << 20))",
+                             "checkpoint", f"insert into t values ({n})")
+            time.sleep(0.3)
+        walberg.wait_caught_up()
+        wait_for("growth", lambda: walberg.status()["source"]["retained_wal_bytes_per_second"] or 0
+                 > 1 << 18, 20)
+        truth = database.rows(WAL_HELD)[0][0]
+        assert truth > 8 << 20
+        source = wait_for("all of it", lambda: (s := walberg.status()["source"])
+                          ["retained_wal_bytes"] >= truth and s, 20)
+        assert source["lag_bytes"] < 1 << 16, source
+        assert held(walberg) - database.rows(WAL_HELD)[0][0] < 1 << 16
+        assert walberg.stop() == 0
+        stopped = walberg.status()["source"]
+        assert 0 <= stopped["retained_wal_bytes"] - truth < 1 << 16, stopped
+        assert stopped["retained_wal_bytes_per_second"] is None
+        walberg.start().wait_caught_up()
+        assert 0 <= held(walberg) - truth < 1 << 16, "a new process knows at once"
+        conn.rollback()
+
+    def let_go():
+        database.execute("checkpoint",  # tells the slot that nothing is open
+                         "insert into t select max(id) + 1 from t")
+        walberg.wait_caught_up()
+        return held(walberg) < truth // 2
+    wait_for("the slot to move on", let_go, 30)
+    assert held(walberg) - database.rows(WAL_HELD)[0][0] < 1 << 16
     assert walberg.stop() == 0

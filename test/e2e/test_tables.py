@@ -1,4 +1,6 @@
 """Tables of every kind: keys, no keys, twins, truncates, partitions, odd names, late comers."""
+import re
+
 import pytest
 
 from lib.env import wait_for
@@ -190,4 +192,55 @@ def test_unchanged_large_values_survive(database, walberg, lake):
                      "update t set id = id + 100 where id > 15",   # under another key
                      "update t set big = 'short' where id = 1", "update t set n = 4 where id = 1")
     walberg.once()
+    compare(database, lake, ["t"])
+
+
+def test_the_log_says_what_a_commit_brought(database, walberg, lake):
+    """An update writes one row and deletes one; a key that comes and goes in one commit is neither.
+    The sum of all is what the table has."""
+    database.execute("create table t (id int primary key, v int)",
+                     "insert into t select g, 0 from generate_series(1, 100) g",
+                     "create table other (id int primary key)")
+    walberg.start().wait_streaming()
+
+    def commit(*statements):
+        before = len(walberg.log())
+        with database.connect(autocommit=False) as conn:
+            for statement in statements:
+                conn.execute(statement)
+            conn.commit()
+        walberg.wait_caught_up()
+        lines = re.findall(r" info committed table=public\.t position=(\S+) rows=(\d+)"
+                           r" deletes=(\d+) files=(\d+) took=\d+ms\n", walberg.log()[before:])
+        assert len(lines) == 1, walberg.log()[before:]
+        assert lines[0][0] == lake.table("t").summary["cdc.position"]
+        return tuple(map(int, lines[0][1:]))
+
+    assert commit("insert into t select g, 0 from generate_series(101, 130) g") == (30, 0, 1)
+    assert commit("insert into t values (200, 0), (201, 0)", "delete from t where id <= 7",
+                  "update t set v = 1 where id between 11 and 15") == (7, 12, 1)
+    assert commit("insert into t values (300, 0)", "delete from t where id in (300, 20)") \
+        == (0, 1, 0)
+    assert database.rows("select count(*) from t") == [(100 + 30 + 2 - 7 - 1,)]
+    assert commit("truncate t", "insert into t values (1, 1), (2, 2)") == (2, 124, 1)
+    compare(database, lake, ["t", "other"])
+    assert walberg.stop() == 0
+
+
+def test_the_log_says_what_a_commit_in_pieces_brought(database, walberg, lake):
+    """Larger than the memory of an epoch: a row of one piece is deleted in a later one."""
+    database.execute("create table t (id int primary key, v text)")
+    walberg.start(memory="64MB", commit__interval="3s").wait_streaming()
+    with database.connect(autocommit=False) as conn:
+        conn.execute("insert into t select g, repeat(md5(g::text), 20)"
+                     " from generate_series(1, 60000) g")
+        conn.execute("delete from t where id % 4 = 0")
+        conn.commit()
+    walberg.wait_caught_up()
+    assert walberg.stop() == 0
+    rows, deletes, files = map(int, re.search(
+        r"committed table=public\.t position=\S+ rows=(\d+) deletes=(\d+) files=(\d+)",
+        walberg.log()).groups())
+    assert files == int(lake.table("t").summary["added-data-files"]) > 1
+    assert rows == int(lake.table("t").summary["added-records"]) and rows - deletes == 45000
     compare(database, lake, ["t"])

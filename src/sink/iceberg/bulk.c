@@ -31,7 +31,6 @@ typedef struct BulkRows {
     Arena *arena;
     Buf files;   /* DataFile, complete ones */
     Buf rejects; /* DataFile of the rejects table */
-    int64_t reject_count;
 } BulkRows;
 
 static size_t
@@ -98,9 +97,7 @@ note_batch(BulkRows *rows, const Batch *batch, Error *err)
     pthread_mutex_lock(&rows->table->sink->lock);
     iceberg_track_numerics(rows->table, batch);
     pthread_mutex_unlock(&rows->table->sink->lock);
-    TRY(iceberg_bulk_rejects(rows->table, rows->arena, batch, &rows->rejects, err));
-    rows->reject_count += (int64_t) BUF_COUNT(&batch->rejects, Reject);
-    return true;
+    return iceberg_bulk_rejects(rows->table, rows->arena, batch, &rows->rejects, err);
 }
 
 static bool
@@ -190,7 +187,6 @@ end_load(BulkRows *rows, bool keep)
     } else {
         for (size_t i = 0; i < BUF_COUNT(&rows->files, DataFile) && table->index != NULL; i++)
             index_remove_file(table->index, BUF_AT(&rows->files, DataFile, i).path);
-        table->base.rejects -= rows->reject_count;
     }
     pthread_mutex_unlock(&table->sink->lock);
     if (!keep) {

@@ -28,7 +28,23 @@ enum { CONFLICTS_MAX = 10 };
 typedef struct CommitFacts {
     Position position; /* POSITION_NONE: not changed by this commit (rejects of a copy) */
     int64_t commit_time_us;
+    SinkCommitted committed;
 } CommitFacts;
+
+/* Before it: what another writer made of our rows since is not ours to tell. */
+static SinkCommitted
+count_pending(const IcebergTable *table)
+{
+    const Pending *pending = &table->pending;
+    SinkCommitted count = {.files = (int64_t) BUF_COUNT(&pending->files, DataFile),
+                           .deletes = (int64_t) deletes_total(pending->deletes)};
+
+    for (int64_t i = 0; i < count.files; i++)
+        count.rows += BUF_AT(&pending->files, DataFile, i).record_count;
+    if (pending->truncated)
+        count.deletes += table->base.rows;
+    return count;
+}
 
 static PropertyList
 summary_extra(IcebergTable *table, Arena *arena, const CommitFacts *facts)
@@ -318,6 +334,7 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
 
     if (facts->position != POSITION_NONE)
         table->base.position = facts->position;
+    table->base.committed = facts->committed;
     table->base.last_commit_us = snapshot->timestamp_ms * 1000;
     table->base.rows = iceberg_summary_number(snapshot, "total-records") - deleted;
     iceberg_settle_shape(table);
@@ -339,7 +356,8 @@ settle(IcebergTable *table, const CommitFacts *facts, Error *err)
 bool
 iceberg_commit_pending(IcebergTable *table, Position position, int64_t commit_time_us, Error *err)
 {
-    CommitFacts facts = {.position = position, .commit_time_us = commit_time_us};
+    CommitFacts facts = {
+        .position = position, .commit_time_us = commit_time_us, .committed = count_pending(table)};
 
     for (int conflicts = 0; conflicts < CONFLICTS_MAX; conflicts++) {
         Outcome outcome;

@@ -256,6 +256,7 @@ iceberg_pending_reset(Pending *pending)
     buf_reset(&pending->files);
     buf_reset(&pending->loaded);
     buf_reset(&pending->records);
+    buf_reset(&pending->rejects);
     buf_reset(&pending->earlier_fits);
     pending->fit = (SchemaFit){0};
     buf_reset(&pending->specs);

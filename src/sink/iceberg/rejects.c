@@ -7,8 +7,14 @@
  * the copying threads as files of their own, and committed just before the copied table. When a
  * process dies between such a commit and the table's, or a table is parked in between, records may
  * stand twice; never not at all.
+ *
+ * Another table property counts the rows of each source table, duplicates too, in the commit that
+ * brings them. It goes with the table of rejects when somebody removes that, and a lake table that
+ * is made again begins at nothing.
  */
 #include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "batch/fold.h"
@@ -90,6 +96,14 @@ is_same_table(const IcebergTable *rejects, Arena *arena, const CatalogTable *now
            str_eq(metadata->table_uuid, rejects->metadata->table_uuid);
 }
 
+/* They went with their table. */
+static void
+forget_counts(IcebergSink *sink)
+{
+    for (size_t i = 0; i < sink->table_count; i++)
+        sink->tables[i]->base.rejects = 0;
+}
+
 /* The stream has rejects. Somebody may have removed their table, as one empties it; and what could
  * not be loaded may be mended. Main thread. */
 static bool
@@ -118,6 +132,8 @@ ready_rejects(IcebergSink *sink, Error *err)
     bool other = done && found && !is_same_table(rejects, arena, &now);
 
     sink->rejects_remade |= other;
+    if (done && (!found || other))
+        forget_counts(sink);
     if (done && (!found || rejects->half_loaded || other))
         done = iceberg_table_load(rejects, err);
     return done || WRAP(err, "table _walberg.rejects");
@@ -136,11 +152,94 @@ recorded_position(IcebergTable *table, Position *out_position, Error *err)
     return text.ptr == NULL || position_parse(text, out_position, err);
 }
 
+/* --- how many -------------------------------------------------------------------------------- */
+
+static int64_t
+recorded_count(const PropertyList *properties, const IcebergTable *table)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    Str key = rejects_count_key(arena, table->metadata->table_uuid);
+    Str text = property_get(properties, key.ptr);
+
+    return text.ptr == NULL ? 0 : strtoll(arena_str(arena, text).ptr, NULL, 10);
+}
+
+/* What the table of rejects says before this process has any of its own. */
+static bool
+find_counts(IcebergSink *sink, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    const TableName name = {.space = STR("_walberg"), .name = STR("rejects")};
+    CatalogTable found_table;
+    TableMetadata *metadata;
+    PropertyList properties = {0};
+    bool found;
+
+    if (sink->rejects_found != NULL)
+        return true;
+    TRY(catalog_load(sink->catalog, arena, &name, &found_table, &found, err));
+    if (found) {
+        TRY(metadata_parse(arena, found_table.metadata, &metadata, err));
+        for (size_t i = 0; i < metadata->properties.count; i++)
+            properties = property_set(sink->arena, &properties, metadata->properties.items[i].key,
+                                      metadata->properties.items[i].value);
+    }
+    sink->rejects_found = ARENA_NEW(sink->arena, PropertyList);
+    *sink->rejects_found = properties;
+    return true;
+}
+
+void
+iceberg_rejects_attach(IcebergTable *table)
+{
+    IcebergSink *sink = table->sink;
+    const IcebergTable *rejects;
+    Error err;
+
+    pthread_mutex_lock(&sink->lock); /* a copying thread may have the first one */
+    rejects = sink->rejects;
+    pthread_mutex_unlock(&sink->lock);
+    if (rejects != NULL)
+        table->base.rejects = recorded_count(&rejects->metadata->properties, table);
+    else if (find_counts(sink, &err))
+        table->base.rejects = recorded_count(sink->rejects_found, table);
+    else
+        table->base.rejects = REJECTS_UNKNOWN;
+    if (table->base.rejects == REJECTS_UNKNOWN)
+        log_debug("rejects are not counted", LOG_STR("table", table->base.lake_name),
+                  LOG_STR("error", err.msg));
+}
+
+/* So many rows of the pending files of the rejects table are of this one. */
+static void
+count_rejects(IcebergTable *table, int64_t rows)
+{
+    RejectCount count = {.of = table, .rows = rows};
+
+    BUF_PUSH(&table->sink->rejects->pending.rejects, RejectCount, count);
+}
+
+static PropertyList
+add_counts(const IcebergTable *rejects, Arena *arena, PropertyList properties)
+{
+    const Buf *pending = &rejects->pending.rejects;
+
+    for (size_t i = 0; i < BUF_COUNT(pending, RejectCount); i++) {
+        const RejectCount *count = &BUF_AT(pending, RejectCount, i);
+        int64_t rows = recorded_count(&properties, count->of) + count->rows;
+
+        properties = property_set(arena, &properties,
+                                  rejects_count_key(arena, count->of->metadata->table_uuid),
+                                  arena_strf(arena, "%" PRId64, rows));
+    }
+    return properties;
+}
+
 PropertyList
 iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const PropertyList *base,
                            Position position)
 {
-    PropertyList properties = *base;
+    PropertyList properties = add_counts(sink->rejects, arena, *base);
     Str text = arena_strf(arena, "%s", POSITION_TEXT(position));
 
     for (size_t i = 0; i < sink->table_count && position != POSITION_NONE; i++) {
@@ -207,18 +306,31 @@ reject_rows(const TableSchema *schema, const Batch *batch, Position done)
     return rows;
 }
 
-static void
-log_first_reject(IcebergTable *table, const Batch *batch)
+/* Whether the log has a line of this column; the next time it has. */
+static bool
+was_told(IcebergTable *table, int attnum)
 {
-    const Reject *reject = &BUF_AT(&batch->rejects, Reject, 0);
-    const SchemaColumn *column = &batch->schema->columns[reject->column];
+    for (size_t i = 0; i < BUF_COUNT(&table->rejects_told, int); i++)
+        if (BUF_AT(&table->rejects_told, int, i) == attnum)
+            return true;
+    BUF_PUSH(&table->rejects_told, int, attnum);
+    return false;
+}
 
-    if (table->base.rejects == 0)
-        log_warn("value rejected", LOG_STR("table", table->base.lake_name),
-                 LOG_VIEW("column", column->field.name), LOG_STR("type", column->pg_type),
-                 LOG_VIEW("reason", reject_text(batch, reject->reason)),
-                 LOG_STR("recorded", "_walberg.rejects"));
-    table->base.rejects += (int64_t) BUF_COUNT(&batch->rejects, Reject);
+/* The first one of each column. */
+static void
+log_first_rejects(IcebergTable *table, const Batch *batch)
+{
+    for (size_t i = 0; i < BUF_COUNT(&batch->rejects, Reject); i++) {
+        const Reject *reject = &BUF_AT(&batch->rejects, Reject, i);
+        const SchemaColumn *column = &batch->schema->columns[reject->column];
+
+        if (!was_told(table, column->attnum))
+            log_warn("value rejected", LOG_STR("table", table->base.lake_name),
+                     LOG_VIEW("column", column->field.name), LOG_STR("type", column->pg_type),
+                     LOG_VIEW("reason", reject_text(batch, reject->reason)),
+                     LOG_STR("recorded", "_walberg.rejects"));
+    }
 }
 
 bool
@@ -233,12 +345,15 @@ iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err)
     TRY(recorded_position(table, &recorded, err));
 
     Batch *rows = reject_rows(sink->rejects->base.schema, batch, recorded);
-    bool done = rows->rows == 0 || iceberg_write(&sink->base, &sink->rejects->base, rows, err);
+    int64_t count = (int64_t) rows->rows;
+    bool done = count == 0 || iceberg_write(&sink->base, &sink->rejects->base, rows, err);
 
     batch_free(rows);
     if (!done)
         return false;
-    log_first_reject(table, batch);
+    if (count > 0)
+        count_rejects(table, count);
+    log_first_rejects(table, batch);
     table->rejects_pending = true;
     return true;
 }
@@ -246,9 +361,17 @@ iceberg_rejects_write(IcebergTable *table, const Batch *batch, Error *err)
 bool
 iceberg_rejects_commit(IcebergSink *sink, Position position, int64_t commit_time_us, Error *err)
 {
-    if (sink->rejects->pending.any &&
-        !iceberg_commit_pending(sink->rejects, position, commit_time_us, err))
+    IcebergTable *rejects = sink->rejects;
+    AUTO_BUF Buf counted = {0};
+
+    buf_append(&counted, rejects->pending.rejects.ptr, rejects->pending.rejects.len);
+    if (rejects->pending.any && !iceberg_commit_pending(rejects, position, commit_time_us, err))
         return WRAP(err, "table _walberg.rejects");
+    for (size_t i = 0; i < BUF_COUNT(&counted, RejectCount); i++) {
+        IcebergTable *table = BUF_AT(&counted, RejectCount, i).of;
+
+        table->base.rejects = recorded_count(&rejects->metadata->properties, table);
+    }
     for (size_t i = 0; i < sink->table_count; i++)
         sink->tables[i]->rejects_pending = false;
     return true;
@@ -313,7 +436,7 @@ iceberg_bulk_rejects(IcebergTable *table, Arena *arena, const Batch *batch, Buf 
         return true;
     TRY(attach_rejects(table->sink, err));
     pthread_mutex_lock(&table->sink->lock);
-    log_first_reject(table, batch);
+    log_first_rejects(table, batch);
     pthread_mutex_unlock(&table->sink->lock);
 
     Batch *rows = reject_rows(table->sink->rejects->base.schema, batch, POSITION_NONE);
@@ -343,6 +466,7 @@ iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err)
         DataFile file = iceberg_copy_file(sink->rejects->pending.arena,
                                           &BUF_AT(&table->bulk_rejects, BulkFile, i).file);
 
+        count_rejects(table, file.record_count);
         BUF_PUSH(&sink->rejects->pending.files, DataFile, file);
         sink->rejects->pending.any = table->rejects_adopted = true;
     }

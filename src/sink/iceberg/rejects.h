@@ -13,4 +13,11 @@ rejects_position_key(Arena *arena, Str table_uuid)
     return arena_strf(arena, "walberg.rejects.%.*s", STR_ARG(table_uuid));
 }
 
+/* Another: how many of its rows are of that table. */
+static inline Str
+rejects_count_key(Arena *arena, Str table_uuid)
+{
+    return arena_strf(arena, "walberg.reject-count.%.*s", STR_ARG(table_uuid));
+}
+
 #endif

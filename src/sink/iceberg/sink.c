@@ -90,8 +90,10 @@ iceberg_table_free(IcebergTable *table)
     buf_done(&table->pending.files);
     buf_done(&table->pending.loaded);
     buf_done(&table->pending.records);
+    buf_done(&table->pending.rejects);
     buf_done(&table->pending.attempts);
     buf_done(&table->bulk_rejects);
+    buf_done(&table->rejects_told);
     arena_free(table->pending.arena);
     live_deletes_free(table->live_deletes);
     arena_free(table->arena);
@@ -195,6 +197,7 @@ attach(Sink *base, const SinkAttach *want, SinkTable **out_table, Error *err)
     sink->tables =
         xrealloc((void *) sink->tables, (sink->table_count + 1) * sizeof(IcebergTable *));
     sink->tables[sink->table_count++] = table;
+    iceberg_rejects_attach(table);
     *out_table = &table->base;
     return true;
 }

@@ -64,8 +64,9 @@ typedef struct IcebergSink {
     pthread_mutex_t large; /* a bulk load that writes a large batch: one at a time. Before lock */
     size_t table_count;
     IcebergTable **tables;
-    IcebergTable *rejects; /* NULL until the first reject */
-    bool rejects_remade;   /* somebody removed it: files written before may be gone */
+    IcebergTable *rejects;       /* NULL until the first reject */
+    PropertyList *rejects_found; /* properties of that table at the start; NULL: not read yet */
+    bool rejects_remade;         /* somebody removed it: files written before may be gone */
     StoreVersion state_version;
     int64_t file_number; /* names of data files: unique within run_id */
     char run_id[37];
@@ -79,12 +80,19 @@ typedef struct BulkFile {
     Position position; /* what its rows are as of; POSITION_NONE: the moment of the commit */
 } BulkFile;
 
+/* Rows of the rejects table. */
+typedef struct RejectCount {
+    IcebergTable *of;
+    int64_t rows;
+} RejectCount;
+
 /* What was written since the last commit. DataFiles live in `arena`. */
 typedef struct Pending {
     Arena *arena;
     Buf files;        /* DataFile, data files only */
     Buf loaded;       /* BulkFile: those of them that are of a copy; sorted by path while hidden */
     Buf records;      /* of resume.c: what bulk_record() wrote of them, newest last */
+    Buf rejects;      /* RejectCount: of the rejects table: whose rows the files have */
     Deletes *deletes; /* rows to delete with the next commit */
     Buf earlier_fits; /* SchemaFit, before `fit`: pending files were written under them */
     SchemaFit fit;    /* .next: the schema that the table gets with the next commit; NULL: as is */
@@ -136,6 +144,7 @@ struct IcebergTable {
     Places *places; /* of live data files, once deletes of a partitioned table were written */
     Pending pending;
     Buf bulk_rejects;     /* BulkFile of the rejects table, written by copying threads */
+    Buf rejects_told;     /* int: attnums of the columns of which the log has a line */
     Position replayed;    /* hidden: what write() gets is later than this */
     bool index_unsure;    /* it lost something, and what is not known yet */
     bool keep_index;      /* resume() follows: the index has files that no snapshot names */
@@ -406,7 +415,10 @@ bool iceberg_record(Sink *sink, SinkTable *table, Batch *batch, Error *err) WARN
 bool iceberg_bulk_rejects(IcebergTable *table, Arena *arena, const Batch *batch, Buf *files,
                           Error *err) WARN_UNUSED;
 bool iceberg_rejects_adopt(IcebergSink *sink, IcebergTable *table, Error *err) WARN_UNUSED;
-/* Table properties of the rejects table: how far the rejects of each source table are recorded. */
+/* A table is attached: how many of its values are recorded. */
+void iceberg_rejects_attach(IcebergTable *table);
+/* Table properties of the rejects table: how far the rejects of each source table are recorded, and
+ * how many. */
 PropertyList iceberg_rejects_properties(IcebergSink *sink, Arena *arena, const PropertyList *base,
                                         Position position);
 
