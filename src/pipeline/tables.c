@@ -238,11 +238,24 @@ take_in(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     return true;
 }
 
+static void
+say_limits(const SourceTable *source)
+{
+    if (source->warning != NULL)
+        log_warn("table has limits", LOG_STR("table", source->qualified),
+                 LOG_STR("reason", source->warning));
+    for (int i = 0; i < source->missing_count; i++)
+        log_warn("column will not arrive", LOG_STR("table", source->qualified),
+                 LOG_VIEW("column", source->missing[i].name),
+                 LOG_STR("reason", source->missing[i].reason));
+}
+
 static bool
 add_table(Pipeline *pl, const SourceTable *source, Error *err)
 {
     PipeTable *table = pipe_table_new(source->schema);
 
+    say_limits(source);
     pl->tables = xrealloc((void *) pl->tables, (pl->table_count + 1) * sizeof(PipeTable *));
     pl->tables[pl->table_count++] = table;
     return take_in(pl, table, source, err);
@@ -433,6 +446,31 @@ park_gaps(Pipeline *pl)
     }
 }
 
+static bool
+was_said(const Pipeline *pl, uint32_t relid)
+{
+    for (size_t i = 0; i < BUF_COUNT(&pl->absent, uint32_t); i++)
+        if (BUF_AT(&pl->absent, uint32_t, i) == relid)
+            return true;
+    return false;
+}
+
+/* Nobody has to ask `check` to learn that a table is not copied. Of views nobody expects it. */
+static void
+say_absent(Pipeline *pl, const SourceTables *tables)
+{
+    for (int i = 0; i < tables->count; i++) {
+        const SourceTable *source = &tables->items[i];
+
+        if (source->excluded == NULL || source->kind == 'v' || source->kind == 'm' ||
+            was_said(pl, source->relid))
+            continue;
+        log_warn("table will not arrive", LOG_STR("table", source->qualified),
+                 LOG_STR("reason", source->excluded));
+        BUF_PUSH(&pl->absent, uint32_t, source->relid);
+    }
+}
+
 /* One that is not published any more, or cannot be by us, is taken in to say so. */
 static bool
 is_wanted(const Pipeline *pl, const SourceTable *source)
@@ -450,6 +488,7 @@ tables_attach(Pipeline *pl, Error *err)
 
     TRY(gap_dropped_tables(pl, &pl->source, &any_dropped, err));
     park_gaps(pl);
+    say_absent(pl, &pl->source);
     for (int i = 0; i < pl->source.count; i++) {
         const SourceTable *source = &pl->source.items[i];
         PipeTable *table = find_known(pl, source);
@@ -545,6 +584,7 @@ compare(Pipeline *pl, Arena *arena, const SourceTables *tables, Error *err)
     TRY(source_publication_load(pl->conn, arena, pl->config->source_publication, tables,
                                 &publication, err));
     TRY(gap_in_publication(pl, &publication, err));
+    say_absent(pl, tables);
     for (int i = 0; i < tables->count; i++) {
         const SourceTable *source = &tables->items[i];
         const PipeTable *table = find_known(pl, source);

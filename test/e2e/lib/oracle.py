@@ -198,7 +198,10 @@ class Truth:
         nulls = ", ".join(f"t.{quoted(c.name)}::text is not null" for c in self.columns)
         self.rows, self.rejects = [], 0
         count = len(self.columns)
-        for row in conn.execute(f"select {chosen}, {nulls} from {self.sql} t"):
+        # A partitioned table has the rows of its partitions; an inheritance parent only its own.
+        only = conn.execute("select case relkind when 'p' then '' else 'only' end from pg_class"
+                            " where oid = %s::regclass", [self.sql]).fetchone()[0]
+        for row in conn.execute(f"select {chosen}, {nulls} from {only} {self.sql} t"):
             values = tuple(column.canonical(value) for column, value
                            in zip(self.columns, row[:count], strict=True))
             self.rejects += sum(value is None and present for value, present
