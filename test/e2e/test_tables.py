@@ -1,9 +1,12 @@
 """Tables of every kind: keys, no keys, twins, truncates, partitions, odd names, late comers."""
+import shutil
+
 import psycopg
 import pytest
 
 from lib.env import wait_for
 from lib.oracle import compare
+from lib.readers import READERS
 
 KEYS = {
     "text": ("code text primary key", "repeat('k', n) || n"),
@@ -342,3 +345,52 @@ def test_row_security_that_hides_rows_parks_the_table(database, walberg, lake):
         with server.connect(database.name) as conn:
             conn.execute(f"drop owned by {role}")
             conn.execute(f"drop role {role}")
+
+
+def test_another_name_in_the_lake(database, walberg, lake):
+    """It stays the table's through a restart, a lost state folder, a rename in the source, a copy
+    again, and until it is removed by either name."""
+    settings = {"tables.public.t.name": "Things, all", "tables.*.u.name": "t"}
+    lake_names = {"t": "Things, all", "u": "t"}
+    database.execute("create table t (id int primary key, n numeric(6,2))",
+                     "create table u (id int primary key, v text)",
+                     "insert into t select n, n from generate_series(1, 20) n",
+                     "insert into u select n, 'u' from generate_series(1, 10) n")
+    walberg.once(**settings)
+    compare(database, lake, lake_names)
+    database.execute("update t set n = 'NaN' where id = 1", "delete from u where id = 1")
+    shutil.rmtree(walberg.folder / "state")
+    walberg.once(**settings)
+    compare(database, lake, lake_names)
+    _, rejects = READERS["duckdb"](lake.table("rejects", "_walberg"))
+    assert [row[2:4] for row in rejects] == [("public", "t")], rejects
+
+    walberg.start(**settings).wait_streaming()
+    database.execute("alter table t rename to v", "insert into v values (21, 1)",
+                     "alter table u rename to t", "insert into t values (11, 'u')")
+    walberg.wait_caught_up()
+    lake_names = {"v": "Things, all", "t": "t"}
+    compare(database, lake, lake_names)
+    assert walberg.query('select count(*) from "Things, all"') == [(21,)]
+    for table in (["v"], ["t"], []):
+        walberg.call("verify", *walberg.positional(), *table, check=True, **settings)
+    assert walberg.stop() == 0
+    walberg.start(**settings).wait_streaming()
+    before = {name: lake.table(name).snapshot["snapshot-id"] for name in lake_names.values()}
+    walberg.call("resync", *walberg.positional(), "v", check=True, **settings)
+    walberg.wait_caught_up()
+    compare(database, lake, lake_names)
+    assert lake.table("Things, all").snapshot["snapshot-id"] != before["Things, all"]
+    assert lake.table("t").snapshot["snapshot-id"] == before["t"]
+    assert walberg.stop() == 0
+    status = {t["name"]: t["lake"] for t in walberg.status()["tables"]}
+    assert status == {"public.v": "public.Things, all", "public.t": "public.t"}
+    walberg.once(**settings)
+    walberg.call("verify", *walberg.positional(), check=True, **settings)
+
+    done = walberg.call("cleanup", "--yes", *walberg.positional(), "public.v", check=True, **settings)
+    assert not lake.has("Things, all") and lake.has("t"), done.stderr
+    walberg.once(**settings)                      # taken in afresh, under the name that it has now
+    compare(database, lake, {"v": "v", "t": "t"})
+    walberg.call("cleanup", "--all", "--yes", *walberg.positional(), check=True, **settings)
+    assert lake.tables() == {}
