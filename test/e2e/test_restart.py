@@ -1,11 +1,13 @@
 """Ends and beginnings: signals, a second process, slots that vanish, sources that change."""
 import contextlib
 import json
+import os
 import pathlib
 import shutil
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -17,7 +19,7 @@ from lib.lake import Lake
 from lib.oracle import compare
 from lib.postgres import Database, Postgres, drop_slot, lsn
 from lib.storage import Storage
-from lib.walberg import Walberg
+from lib.walberg import Walberg, environment
 
 TABLE = ("create table t (id int primary key, v int)",
          "insert into t select n, n from generate_series(1, 100) n")
@@ -258,6 +260,60 @@ def test_source_restart_is_ridden_out(database, walberg, lake):
     walberg.wait_caught_up()
     assert walberg.alive()
     compare(database, lake, ["t"])
+
+
+def test_stopped_for_longer_than_the_server_waits(database, walberg, lake):
+    """The server ends its walsender meanwhile. Who asks for a comparison waits, and is told so."""
+    database.execute(*TABLE, f"alter database {database.name} set wal_sender_timeout = '2s'")
+    walberg.start().wait_streaming()
+    sender = walberg.sender()
+    walberg.process.send_signal(signal.SIGSTOP)
+    database.execute("update t set v = 0 where id % 2 = 0", "delete from t where id = 7")
+    screen, terminal = os.openpty()
+    said = {"terminal": terminal, "file": subprocess.PIPE, "quiet": subprocess.PIPE}
+    asked = {how: subprocess.Popen(
+        walberg.command("verify", *(["-q"] if how == "quiet" else []), *walberg.positional()),
+        stderr=stderr, stdout=subprocess.PIPE, text=True, env=environment(walberg.storage))
+        for how, stderr in said.items()}
+    os.close(terminal)
+    time.sleep(8)
+    assert walberg.sender() is None and sender is not None
+    database.execute("insert into t values (101, 1)")
+    seen = os.read(screen, 100000).decode()       # a line of its own, again and again
+    assert seen.count("\r\033[Kwaiting for the lake to reach ") > 10 and "\n" not in seen
+    time.sleep(3)                                 # elsewhere a line every 10 s
+    walberg.process.send_signal(signal.SIGCONT)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])
+    for process in asked.values():
+        assert process.wait(60) == 0 and "public.t: equal, " in process.stdout.read()
+    lines = asked["file"].stderr.read().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("waiting for the lake to reach "), lines
+    assert asked["quiet"].stderr.read() == ""
+    assert os.read(screen, 100000).decode().endswith("\r\033[K")
+    os.close(screen)
+    assert walberg.stop() == 0
+
+
+def test_quiet(database, walberg, lake):
+    """-q: errors only, wherever it stands."""
+    database.execute(*TABLE)
+    for args in (["-q"], ["--quiet", *walberg.positional()]):
+        done = walberg.call("run", "--once", *(args if len(args) > 1 else
+                                               [*args, *walberg.positional()]))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        database.execute("update t set v = v + 1")
+    walberg.once()
+    compare(database, lake, ["t"])
+    done = walberg.call("resync", "-q", *walberg.positional(), "t")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with database.connect() as conn:
+        drop_slot(conn, walberg.slot()[0])
+    done = walberg.call("run", "-q", "--once", *walberg.positional())
+    assert done.returncode == 1 and done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[-2].startswith("walberg: ") and lines[-1].startswith("hint: "), lines
+    assert all(line.startswith(("walberg: ", "hint: ")) or " error " in line for line in lines)
 
 
 class HalfOpenProxy:
