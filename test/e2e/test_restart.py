@@ -316,6 +316,99 @@ def test_quiet(database, walberg, lake):
     assert all(line.startswith(("walberg: ", "hint: ")) or " error " in line for line in lines)
 
 
+def test_postmaster_killed(tmp_path):
+    """As the kernel does when memory runs out: its children see that it is gone, and leave."""
+    server = Postgres()
+    database = Database(server, "killed")
+    walberg = Walberg(database, Storage(tmp_path / "lake"), tmp_path)
+    try:
+        database.execute(*TABLE)
+        walberg.start().wait_streaming()
+        with contextlib.suppress(psycopg.OperationalError), database.connect() as conn:
+            for number in range(1000, 100000):
+                conn.execute("insert into t values (%s, 1)", [number])
+                conn.execute("update t set v = v + 1 where id %% 10 = %s", [number % 10])
+                if number == 1200:
+                    server.kill()
+        assert walberg.alive()
+        server.start()
+        database.execute("insert into t values (101, 1)", "delete from t where id = 1")
+        walberg.wait_caught_up()
+        assert walberg.alive() and compare(database, Lake(walberg.storage), ["t"]) > 300
+        assert walberg.stop() == 0
+    finally:
+        walberg.kill()
+        server.remove()
+
+
+def test_right_to_replicate_taken_away(database, walberg, lake):
+    """Postgres looks at it when a session begins: then a person has to act."""
+    server = database.server
+    role = f"streams_{database.name}"[:60]
+    server.execute("postgres", f"create role {role} login replication")
+    try:
+        database.execute(*TABLE, f"grant select on t to {role}",
+                         f"create publication walberg_{database.name} for table t")
+        walberg.positional = lambda: [server.uri(database.name, role), walberg.storage.uri]
+        walberg.start().wait_streaming()
+        database.execute(f"alter role {role} noreplication", "insert into t values (101, 1)")
+        walberg.wait_caught_up()                  # the session goes on
+        database.execute(f"select pg_terminate_backend({walberg.sender()})",
+                         "update t set v = 0 where id % 2 = 0")
+        assert walberg.process.wait(30) == 1
+        said = f'role "{role}" lacks the replication right\nhint: ALTER ROLE "{role}" REPLICATION'
+        assert said in walberg.log()
+        status = walberg.status()
+        assert status["state"] == "failed" and said in status["error"]
+        assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+        database.execute(f"alter role {role} replication", "delete from t where id = 3")
+        walberg.once()
+        compare(database, lake, ["t"])
+    finally:
+        walberg.kill()
+        with server.connect(database.name) as conn:
+            conn.execute(f"drop owned by {role}")
+            conn.execute(f"drop role {role}")
+
+
+def test_state_folder_of_before_put_back(database, walberg, storage):
+    """Copied while it was written, and put back after more commits: it costs time only."""
+    walberg.storage = storage
+    walberg.settings["commit.interval"] = "100ms"
+    database.execute("create table t (id int primary key, v int, big text)",
+                     "alter table t alter column big set storage external",
+                     "insert into t select n, 0, repeat('b', 3000) from generate_series(1, 300) n")
+    walberg.start().wait_streaming()
+    folder = walberg.folder / "state"
+    backup = walberg.folder / "backup"
+
+    def work(first):
+        for number in range(first, first + 30):
+            database.execute(f"update t set v = {number} where id % 30 = {number % 30}",
+                             f"delete from t where id = {number % 40 + first}",
+                             f"insert into t values ({1000 + number}, 0, repeat('n', 3000))")
+
+    worker = threading.Thread(target=work, args=[0])
+    worker.start()
+    time.sleep(0.3)
+    shutil.copytree(folder, backup, ignore=shutil.ignore_patterns("*.sock", "*.holds"))
+    worker.join()
+    work(100)
+    walberg.wait_caught_up()
+    assert walberg.stop() == 0
+    for _ in range(2):                            # the second time the lake is further on
+        shutil.rmtree(folder)
+        shutil.copytree(backup, folder)
+        database.execute("update t set v = -1 where id % 7 = 0", "delete from t where id = 1005",
+                         "insert into t values (1005, 1, 'again')")
+        walberg.start().wait_streaming()
+        compare(database, Lake(storage), ["t"])
+        database.execute("update t set v = v + 1")
+        walberg.wait_caught_up()
+        assert walberg.stop() == 0
+        compare(database, Lake(storage), ["t"])
+
+
 class HalfOpenProxy:
     """Forwards to a server. cut() resets the client's side of all connections and leaves the
     server's open, as a firewall does that forgot them."""
