@@ -16,7 +16,7 @@ import pytest
 
 from lib.env import free_port, wait_for
 from lib.lake import Lake
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 from lib.postgres import Database, Postgres, drop_slot, lsn
 from lib.storage import Storage
 from lib.walberg import Walberg, environment
@@ -77,6 +77,71 @@ def test_second_process_is_refused(database, walberg, lake, tmp_path):
     database.execute("insert into t values (101, 1)")
     walberg.wait_caught_up()
     compare(database, lake, ["t"])
+
+
+def test_two_pipelines_never_share_a_table(database, walberg, lake, tmp_path):
+    """Other slots and names, one warehouse, both started at once: each table goes to exactly one,
+    and the other says to which. That stays so when they are started again, and changes hands only
+    when somebody cleans up."""
+    shared = [f"t{n}" for n in range(4)]
+    for name in [*shared, "mine", "yours"]:
+        database.execute(TABLE[0].replace(" t ", f" {name} "), TABLE[1].replace(" t ", f" {name} "))
+    both = {name: Walberg(database, walberg.storage, tmp_path, pipeline=name,
+                          state=str(tmp_path / name), source__publication=f"walberg_{name}",
+                          source__tables=f'["public.t*", "public.{name}"]')
+            for name in ("mine", "yours")}
+
+    def owners():
+        states = {}
+        for name, program in both.items():
+            for table in program.status()["tables"]:
+                states.setdefault(table["name"].removeprefix("public."), {})[name] = table
+        assert set(states) == {*shared, "mine", "yours"}
+        for table in shared:
+            owner = lake.table(table).metadata["properties"]["cdc.pipeline"]
+            other = ({*both} - {owner}).pop()
+            assert states[table][owner]["state"] == "streaming", states[table]
+            assert states[table][other]["state"] == "parked", states[table]
+            assert f"belongs to pipeline {owner}" in states[table][other]["error"], states[table]
+        return {table: lake.table(table).metadata["properties"]["cdc.pipeline"]
+                for table in [*shared, "mine", "yours"]}
+
+    def settled():
+        return all({t["state"] for t in p.status()["tables"]} <= {"streaming", "parked"}
+                   and len(p.status()["tables"]) == 5 for p in both.values())
+
+    try:
+        found = []
+        with database.connect(autocommit=False) as conn:
+            conn.execute("select txid_current()")             # both slots wait for its end
+            for program in both.values():
+                program.start()
+            wait_for("both slots", lambda: database.rows(
+                "select count(*) from pg_replication_slots where active and confirmed_flush_lsn is"
+                " null and database = current_database()") == [(2,)])
+        for again in range(2):
+            for program in both.values() if again else []:
+                program.start()
+            wait_for("both", settled, 60)
+            found.append(owners())
+            database.execute(*(f"update {t} set v = v + 1 where id % 3 = 0" for t in found[0]))
+            wait_for("all rows", lambda: is_equal(database, lake, found[0]), 60)
+            for program in both.values():
+                assert program.stop() == 0
+        assert found[0] == found[1]
+        compare(database, lake, found[0])
+        owner = both[found[0]["t0"]]
+        [other] = set(both.values()) - {owner}
+        done = other.call("cleanup", "--yes", *other.positional(), "public.t0")
+        assert done.returncode == 1 and lake.has("t0"), done.stderr
+        owner.call("cleanup", "--yes", *owner.positional(), "public.t0", check=True)
+        for program in (other, owner):
+            assert program.call("run", "--once", *program.positional()).returncode in (0, 1)
+        assert owners() == {**found[0], "t0": other.settings["pipeline"]}
+        compare(database, lake, found[0])
+    finally:
+        for program in both.values():
+            program.kill()
 
 
 def test_missing_slot_is_not_made_again_silently(database, walberg, lake):
