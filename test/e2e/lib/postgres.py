@@ -59,8 +59,9 @@ def home_of(major):
 
 
 class Postgres:
-    def __init__(self, major=POSTGRES, settings=None):
+    def __init__(self, major=POSTGRES, settings=None, environment=None):
         self.major = major
+        self.environment = environment or {}
         self.port = free_port()
         self.user = server_user()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"walberg-pg{major}-"))
@@ -89,7 +90,8 @@ class Postgres:
         extra = {}
         if self.user:
             extra = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
-        environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
+        environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LC_ALL": "C.UTF-8",
+                       **self.environment}
         done = subprocess.run(command, env=environment, cwd="/", text=True, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, **extra)
