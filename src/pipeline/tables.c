@@ -291,6 +291,34 @@ take_in_again(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *
     return take_in(pl, table, source, err);
 }
 
+/* While it is copied its schema is not ours to change: then the next start has the name. */
+static bool
+is_renamed(const PipeTable *table, const SourceTable *source)
+{
+    TableState state = atomic_load(&table->state);
+
+    return (state == TABLE_STREAMING || state == TABLE_PARKED) && source->schema != NULL &&
+           table->schema->relid == source->relid &&
+           strcmp(table->schema->qualified, source->qualified) != 0;
+}
+
+/* In what people see and say: status, the log, records of rejects, `resync`. */
+static void
+follow_name(Pipeline *pl, PipeTable *table, const SourceTable *source)
+{
+    const TableSchema *renamed = schema_renamed(table->schema, source->schema);
+    StateTable *known = tables_state(pl, table);
+
+    log_info("renamed in the source, keeps its name in the lake",
+             LOG_STR("table", source->qualified), LOG_STR("before", table->schema->qualified));
+    if (known != NULL) {
+        rename_namesake(pl, renamed);
+        known->source = arena_strdup(pl->state_arena, source->qualified);
+    }
+    pipe_table_set_schema(table, renamed);
+    schema_unref(renamed);
+}
+
 /* By oid, or parked because it was made again under its name. */
 static PipeTable *
 find_known(const Pipeline *pl, const SourceTable *source)
@@ -484,6 +512,7 @@ bool
 tables_attach(Pipeline *pl, Error *err)
 {
     size_t before = pl->table_count;
+    bool any_renamed = false;
     bool any_dropped;
 
     TRY(gap_dropped_tables(pl, &pl->source, &any_dropped, err));
@@ -497,11 +526,16 @@ tables_attach(Pipeline *pl, Error *err)
             TRY(take_in_again(pl, table, source, err));
         else if (table == NULL && source->schema != NULL && is_wanted(pl, source))
             TRY(add_table(pl, source, err));
+        if (table != NULL && is_renamed(table, source)) {
+            follow_name(pl, table, source);
+            any_renamed = true;
+        }
     }
     shapes_compare(pl, &pl->source, pl->source_from, pl->source_at);
     if (pl->table_count == 0)
         log_warn("no table to replicate", LOG_STR("hint", "see source.tables and walberg check"));
-    return (pl->table_count == before && !any_dropped) || pipeline_write_state(pl, err);
+    return (pl->table_count == before && !any_dropped && !any_renamed) ||
+           pipeline_write_state(pl, err);
 }
 
 size_t
@@ -591,7 +625,7 @@ compare(Pipeline *pl, Arena *arena, const SourceTables *tables, Error *err)
         Error gap;
 
         if (table == NULL ? source->schema != NULL
-                          : is_free_again(table, source) ||
+                          : is_free_again(table, source) || is_renamed(table, source) ||
                                 !is_published_alike(pl, table, source, &publication, &gap))
             pl->new_tables = pl->restart = true;
     }

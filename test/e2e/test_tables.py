@@ -372,10 +372,10 @@ def test_another_name_in_the_lake(database, walberg, lake):
     lake_names = {"v": "Things, all", "t": "t"}
     compare(database, lake, lake_names)
     assert walberg.query('select count(*) from "Things, all"') == [(21,)]
+    wait_for("the names", lambda: {t["name"] for t in walberg.status()["tables"]} == {
+        "public.v", "public.t"}, 30)
     for table in (["v"], ["t"], []):
         walberg.call("verify", *walberg.positional(), *table, check=True, **settings)
-    assert walberg.stop() == 0
-    walberg.start(**settings).wait_streaming()
     before = {name: lake.table(name).snapshot["snapshot-id"] for name in lake_names.values()}
     walberg.call("resync", *walberg.positional(), "v", check=True, **settings)
     walberg.wait_caught_up()
