@@ -109,7 +109,8 @@ def test_columns_say_their_type_and_number(database, walberg, lake):
 
 def test_records_of_rejected_values(database, walberg, lake):
     """The copy's are of its snapshot and of no one commit, so they have no commit time."""
-    database.execute("create table t (id int, k text, n numeric(6,2), day date, primary key (id, k))",
+    database.execute("create table t (id int, k text, n numeric(6,2), day date,"
+                     " primary key (id, k))",
                      "insert into t values (1, 'o''\"', 'NaN', 'infinity')")
     walberg.once()
     copied = lsn(lake.table("t").summary["cdc.position"])

@@ -181,7 +181,8 @@ def test_empty_texts_are_not_null(lake, serve):
         t.NestedField(1, "text", t.StringType()), t.NestedField(2, "raw", t.BinaryType()),
         t.NestedField(3, "attrs", pairs), t.NestedField(4, "tags", t.ListType(
             12, t.StringType(), element_required=False))),
-        [{"text": "", "raw": b"", "attrs": [("a", ""), ("b", None), ("", "c")], "tags": ["", None]}])
+        [{"text": "", "raw": b"", "attrs": [("a", ""), ("b", None), ("", "c")],
+          "tags": ["", None]}])
     publish()
     with serve(lake).connect() as conn:
         assert conn.execute("select * from empty").fetchall() == [

@@ -40,7 +40,8 @@ def test_truncate_cascades_to_who_refers(database, walberg, lake):
 def test_subtransactions_that_are_taken_back(database, walberg, lake):
     """A thousand of them, each with rows, among rows that stay; some are inside one that stays."""
     database.execute("create table t (id int primary key, v text)",
-                     "create table twins (id int, v text)", "alter table twins replica identity full",
+                     "create table twins (id int, v text)",
+                     "alter table twins replica identity full",
                      "insert into t select n, 'old' from generate_series(1, 1000) n")
     walberg.once()
     database.execute("""do $$ begin
@@ -74,7 +75,8 @@ def test_one_key_comes_and_goes(database, walberg, lake):
     """A thousand times in one transaction, then across as many commits; beside each a key that
     stays, and one that is there at the end."""
     database.execute("create table t (id int primary key, v int)", "insert into t values (1, 0)",
-                     "create table whole (id int, v int)", "alter table whole replica identity full",
+                     "create table whole (id int, v int)",
+                     "alter table whole replica identity full",
                      "insert into whole values (1, 0), (1, 0)")
     walberg.once()
     database.execute("""do $$ begin for i in 1..1000 loop

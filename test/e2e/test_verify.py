@@ -613,7 +613,7 @@ def peak_of(command, **options):
 
 
 def test_more_rows_than_memory(database, walberg, lake):
-    """Equal and then not: neither all rows nor, of as many as in the full run, all keys are held."""
+    """Equal and then not: neither all rows are held nor (the full run has more) all keys."""
     rows, value = (3000000, 100) if FULL else (400000, 500)
     bound = 128 * 2**20
     database.execute("create table one (id int primary key)", "insert into one values (1)",
