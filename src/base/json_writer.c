@@ -101,6 +101,12 @@ jw_str(JsonWriter *json, Str s)
         jw_null(json);
         return;
     }
+    jw_text(json, s);
+}
+
+void
+jw_text(JsonWriter *json, Str s)
+{
     separate(json);
     jw_put_string(json->out, s);
 }

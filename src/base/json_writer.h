@@ -25,7 +25,8 @@ void jw_array(JsonWriter *json);
 void jw_end(JsonWriter *json);
 void jw_key(JsonWriter *json, const char *key);
 void jw_key_str(JsonWriter *json, Str key);
-void jw_str(JsonWriter *json, Str s); /* STR_NULL writes null */
+void jw_str(JsonWriter *json, Str s);  /* STR_NULL writes null */
+void jw_text(JsonWriter *json, Str s); /* never null: the view of an empty Buf is "" */
 void jw_cstr(JsonWriter *json, const char *s);
 void jw_int(JsonWriter *json, int64_t n);
 void jw_double(JsonWriter *json, double d); /* shortest text that reads back the same */

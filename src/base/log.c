@@ -25,11 +25,12 @@ log_enabled(LogLevel level)
     return level <= atomic_load(&current_level);
 }
 
-/* logfmt: a value with blanks, quotes, '=' or control characters is quoted like JSON. */
+/* logfmt: a value with blanks, quotes, '=' or control characters, or that is not UTF-8, is quoted
+ * like JSON. */
 static void
 put_text_value(Buf *out, Str value)
 {
-    bool plain = value.len > 0;
+    bool plain = value.len > 0 && str_is_utf8(value);
 
     for (size_t i = 0; i < value.len && plain; i++) {
         unsigned char c = (unsigned char) value.ptr[i];

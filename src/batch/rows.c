@@ -192,7 +192,7 @@ put_json_text(JsonWriter *json, Str text)
     AUTO_BUF Buf escaped = {0};
 
     put_utf8(&escaped, text);
-    jw_str(json, buf_view(&escaped));
+    jw_text(json, buf_view(&escaped));
 }
 
 /* The key of the row just appended, as a JSON object: numbers and booleans as such, all else as

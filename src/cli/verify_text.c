@@ -18,7 +18,7 @@ put_text(JsonWriter *json, Str text)
     AUTO_BUF Buf cut = {0};
 
     if (text.len <= TEXT_BYTES_MAX) {
-        jw_str(json, text);
+        jw_text(json, text);
         return;
     }
     text.len = TEXT_BYTES_MAX;
@@ -26,7 +26,7 @@ put_text(JsonWriter *json, Str text)
         text.len--;
     buf_str(&cut, text);
     buf_cstr(&cut, "...");
-    jw_str(json, buf_view(&cut));
+    jw_text(json, buf_view(&cut));
 }
 
 static void
@@ -39,7 +39,7 @@ put_hex(JsonWriter *json, Str bytes, const char *prefix)
         buf_printf(&text, "%02x", (unsigned) (uint8_t) bytes.ptr[i]);
     if (bytes.len > TEXT_BYTES_MAX)
         buf_cstr(&text, "...");
-    jw_str(json, buf_view(&text));
+    jw_text(json, buf_view(&text));
 }
 
 static void
@@ -50,7 +50,7 @@ put_uuid(JsonWriter *json, const char *bytes)
     for (int i = 0; i < 16; i++)
         buf_printf(&text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
                    (unsigned) (uint8_t) bytes[i]);
-    jw_str(json, buf_view(&text));
+    jw_text(json, buf_view(&text));
 }
 
 static void

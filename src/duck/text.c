@@ -421,7 +421,7 @@ put_json_text(JsonWriter *json, const ValueVector *values, size_t row)
     else if (kind == DUCK_JSON || (kind >= DUCK_INT8 && kind <= DUCK_DECIMAL && is_finite))
         jw_raw(json, buf_view(&text));
     else
-        jw_str(json, buf_view(&text));
+        jw_text(json, buf_view(&text));
 }
 
 /* A map as an object; duckdb's maps are lists of structs (key, value). */

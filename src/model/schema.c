@@ -97,6 +97,27 @@ schema_copy_column(Arena *arena, const SchemaColumn *column)
     return copy;
 }
 
+const TableSchema *
+schema_renamed(const TableSchema *schema, const TableSchema *named)
+{
+    Arena *arena;
+    TableSchema *renamed = schema_new(&arena);
+    struct SchemaOwner *owner = renamed->owner;
+
+    *renamed = *schema;
+    renamed->owner = owner;
+    renamed->schema_name = arena_str(arena, named->schema_name);
+    renamed->table_name = arena_str(arena, named->table_name);
+    renamed->qualified = arena_strdup(arena, named->qualified);
+    renamed->columns = ARENA_ARRAY(arena, SchemaColumn, (size_t) schema->column_count);
+    for (int i = 0; i < schema->column_count; i++)
+        renamed->columns[i] = schema_copy_column(arena, &schema->columns[i]);
+    renamed->key = ARENA_ARRAY(arena, int, (size_t) schema->key_count);
+    for (int i = 0; i < schema->key_count; i++)
+        renamed->key[i] = schema->key[i];
+    return renamed;
+}
+
 void
 schema_assign_ids(TableSchema *schema)
 {

@@ -71,6 +71,9 @@ bool schema_same_shape(const TableSchema *a, const TableSchema *b);
 /* Deep copy, for a schema under construction. */
 SchemaColumn schema_copy_column(Arena *arena, const SchemaColumn *column);
 
+/* The same with the name that another one has. A new reference. */
+const TableSchema *schema_renamed(const TableSchema *schema, const TableSchema *named);
+
 /* Assign field ids: columns 1..n in order, then nested fields. For a new table. */
 void schema_assign_ids(TableSchema *schema);
 

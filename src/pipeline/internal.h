@@ -75,6 +75,7 @@ typedef struct Pipeline {
     int64_t look_took_ms; /* the question whether anything changed; with very many tables, long */
     int64_t status_written_ms;
     Str relations_seen;    /* signature of the catalogs when we looked last */
+    Buf absent;            /* uint32_t: oids of tables that cannot arrive, once that was said */
     Buf cuts;              /* Position: of the session's reader */
     bool restart;          /* the stream must begin again: a table joins it */
     bool copied;           /* the copy beside the stream has ended */

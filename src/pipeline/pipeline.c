@@ -459,6 +459,7 @@ pipeline_done(Pipeline *pl)
         pipe_table_free(pl->tables[i]);
     free((void *) pl->tables);
     buf_done(&pl->cuts);
+    buf_done(&pl->absent);
     sink_close(pl->sink);
     pg_close(pl->conn);
     pg_close(pl->standby_conn);

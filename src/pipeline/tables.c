@@ -238,11 +238,24 @@ take_in(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *err)
     return true;
 }
 
+static void
+say_limits(const SourceTable *source)
+{
+    if (source->warning != NULL)
+        log_warn("table has limits", LOG_STR("table", source->qualified),
+                 LOG_STR("reason", source->warning));
+    for (int i = 0; i < source->missing_count; i++)
+        log_warn("column will not arrive", LOG_STR("table", source->qualified),
+                 LOG_VIEW("column", source->missing[i].name),
+                 LOG_STR("reason", source->missing[i].reason));
+}
+
 static bool
 add_table(Pipeline *pl, const SourceTable *source, Error *err)
 {
     PipeTable *table = pipe_table_new(source->schema);
 
+    say_limits(source);
     pl->tables = xrealloc((void *) pl->tables, (pl->table_count + 1) * sizeof(PipeTable *));
     pl->tables[pl->table_count++] = table;
     return take_in(pl, table, source, err);
@@ -276,6 +289,34 @@ take_in_again(Pipeline *pl, PipeTable *table, const SourceTable *source, Error *
     atomic_store(&table->state, TABLE_WAITING);
     pipe_table_set_schema(table, source->schema);
     return take_in(pl, table, source, err);
+}
+
+/* While it is copied its schema is not ours to change: then the next start has the name. */
+static bool
+is_renamed(const PipeTable *table, const SourceTable *source)
+{
+    TableState state = atomic_load(&table->state);
+
+    return (state == TABLE_STREAMING || state == TABLE_PARKED) && source->schema != NULL &&
+           table->schema->relid == source->relid &&
+           strcmp(table->schema->qualified, source->qualified) != 0;
+}
+
+/* In what people see and say: status, the log, records of rejects, `resync`. */
+static void
+follow_name(Pipeline *pl, PipeTable *table, const SourceTable *source)
+{
+    const TableSchema *renamed = schema_renamed(table->schema, source->schema);
+    StateTable *known = tables_state(pl, table);
+
+    log_info("renamed in the source, keeps its name in the lake",
+             LOG_STR("table", source->qualified), LOG_STR("before", table->schema->qualified));
+    if (known != NULL) {
+        rename_namesake(pl, renamed);
+        known->source = arena_strdup(pl->state_arena, source->qualified);
+    }
+    pipe_table_set_schema(table, renamed);
+    schema_unref(renamed);
 }
 
 /* By oid, or parked because it was made again under its name. */
@@ -433,6 +474,31 @@ park_gaps(Pipeline *pl)
     }
 }
 
+static bool
+was_said(const Pipeline *pl, uint32_t relid)
+{
+    for (size_t i = 0; i < BUF_COUNT(&pl->absent, uint32_t); i++)
+        if (BUF_AT(&pl->absent, uint32_t, i) == relid)
+            return true;
+    return false;
+}
+
+/* Nobody has to ask `check` to learn that a table is not copied. Of views nobody expects it. */
+static void
+say_absent(Pipeline *pl, const SourceTables *tables)
+{
+    for (int i = 0; i < tables->count; i++) {
+        const SourceTable *source = &tables->items[i];
+
+        if (source->excluded == NULL || source->kind == 'v' || source->kind == 'm' ||
+            was_said(pl, source->relid))
+            continue;
+        log_warn("table will not arrive", LOG_STR("table", source->qualified),
+                 LOG_STR("reason", source->excluded));
+        BUF_PUSH(&pl->absent, uint32_t, source->relid);
+    }
+}
+
 /* One that is not published any more, or cannot be by us, is taken in to say so. */
 static bool
 is_wanted(const Pipeline *pl, const SourceTable *source)
@@ -446,10 +512,12 @@ bool
 tables_attach(Pipeline *pl, Error *err)
 {
     size_t before = pl->table_count;
+    bool any_renamed = false;
     bool any_dropped;
 
     TRY(gap_dropped_tables(pl, &pl->source, &any_dropped, err));
     park_gaps(pl);
+    say_absent(pl, &pl->source);
     for (int i = 0; i < pl->source.count; i++) {
         const SourceTable *source = &pl->source.items[i];
         PipeTable *table = find_known(pl, source);
@@ -458,11 +526,16 @@ tables_attach(Pipeline *pl, Error *err)
             TRY(take_in_again(pl, table, source, err));
         else if (table == NULL && source->schema != NULL && is_wanted(pl, source))
             TRY(add_table(pl, source, err));
+        if (table != NULL && is_renamed(table, source)) {
+            follow_name(pl, table, source);
+            any_renamed = true;
+        }
     }
     shapes_compare(pl, &pl->source, pl->source_from, pl->source_at);
     if (pl->table_count == 0)
         log_warn("no table to replicate", LOG_STR("hint", "see source.tables and walberg check"));
-    return (pl->table_count == before && !any_dropped) || pipeline_write_state(pl, err);
+    return (pl->table_count == before && !any_dropped && !any_renamed) ||
+           pipeline_write_state(pl, err);
 }
 
 size_t
@@ -545,13 +618,14 @@ compare(Pipeline *pl, Arena *arena, const SourceTables *tables, Error *err)
     TRY(source_publication_load(pl->conn, arena, pl->config->source_publication, tables,
                                 &publication, err));
     TRY(gap_in_publication(pl, &publication, err));
+    say_absent(pl, tables);
     for (int i = 0; i < tables->count; i++) {
         const SourceTable *source = &tables->items[i];
         const PipeTable *table = find_known(pl, source);
         Error gap;
 
         if (table == NULL ? source->schema != NULL
-                          : is_free_again(table, source) ||
+                          : is_free_again(table, source) || is_renamed(table, source) ||
                                 !is_published_alike(pl, table, source, &publication, &gap))
             pl->new_tables = pl->restart = true;
     }

@@ -258,6 +258,14 @@ write_part(Pipeline *pl, const EpochPart *part, Error *err)
     return true;
 }
 
+/* One that came and went is news, too; one that only has the name from before a rename is not. */
+static bool
+is_another_shape(const TableSchema *shape, const TableSchema *known)
+{
+    return shape != NULL && shape != known &&
+           (strcmp(shape->qualified, known->qualified) == 0 || !schema_same_shape(shape, known));
+}
+
 /* The stream brought another shape. What the catalog said before then may be older than that: it is
  * asked again. */
 static void
@@ -300,7 +308,7 @@ commit_table(Pipeline *pl, PipeTable *table, const Epoch *epoch, Error *err)
         table->ahead = table->sink_table->position;
     if (hidden && !pipe_table_is_hidden(table))
         end_copy(pl, table, epoch->position);
-    if (table->sink_table->source != NULL && table->sink_table->source != table->schema)
+    if (is_another_shape(table->sink_table->source, table->schema))
         follow_shape(pl, table, epoch->position);
     if (table->sink_table->position != before)
         note_taken(table);

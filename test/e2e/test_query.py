@@ -174,6 +174,21 @@ def test_column_types(things):
     assert cursor.description[5].precision == 12 and cursor.description[5].scale == 2
 
 
+def test_empty_texts_are_not_null(lake, serve):
+    """Nor in what is printed as JSON."""
+    pairs = t.MapType(10, t.StringType(), 11, t.StringType(), value_required=False)
+    _, publish = table_of(lake, "empty", Schema(
+        t.NestedField(1, "text", t.StringType()), t.NestedField(2, "raw", t.BinaryType()),
+        t.NestedField(3, "attrs", pairs), t.NestedField(4, "tags", t.ListType(
+            12, t.StringType(), element_required=False))),
+        [{"text": "", "raw": b"", "attrs": [("a", ""), ("b", None), ("", "c")],
+          "tags": ["", None]}])
+    publish()
+    with serve(lake).connect() as conn:
+        assert conn.execute("select * from empty").fetchall() == [
+            ("", b"", {"a": "", "b": None, "": "c"}, ["", None])]
+
+
 def test_parameters(things):
     utc = datetime.timezone.utc
     with things.connect() as conn:

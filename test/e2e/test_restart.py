@@ -1,11 +1,13 @@
 """Ends and beginnings: signals, a second process, slots that vanish, sources that change."""
 import contextlib
 import json
+import os
 import pathlib
 import shutil
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -14,10 +16,10 @@ import pytest
 
 from lib.env import free_port, wait_for
 from lib.lake import Lake
-from lib.oracle import compare
+from lib.oracle import compare, is_equal
 from lib.postgres import Database, Postgres, drop_slot, lsn
 from lib.storage import Storage
-from lib.walberg import Walberg
+from lib.walberg import Walberg, environment
 
 TABLE = ("create table t (id int primary key, v int)",
          "insert into t select n, n from generate_series(1, 100) n")
@@ -75,6 +77,71 @@ def test_second_process_is_refused(database, walberg, lake, tmp_path):
     database.execute("insert into t values (101, 1)")
     walberg.wait_caught_up()
     compare(database, lake, ["t"])
+
+
+def test_two_pipelines_never_share_a_table(database, walberg, lake, tmp_path):
+    """Other slots and names, one warehouse, both started at once: each table goes to exactly one,
+    and the other says to which. That stays so when they are started again, and changes hands only
+    when somebody cleans up."""
+    shared = [f"t{n}" for n in range(4)]
+    for name in [*shared, "mine", "yours"]:
+        database.execute(TABLE[0].replace(" t ", f" {name} "), TABLE[1].replace(" t ", f" {name} "))
+    both = {name: Walberg(database, walberg.storage, tmp_path, pipeline=name,
+                          state=str(tmp_path / name), source__publication=f"walberg_{name}",
+                          source__tables=f'["public.t*", "public.{name}"]')
+            for name in ("mine", "yours")}
+
+    def owners():
+        states = {}
+        for name, program in both.items():
+            for table in program.status()["tables"]:
+                states.setdefault(table["name"].removeprefix("public."), {})[name] = table
+        assert set(states) == {*shared, "mine", "yours"}
+        for table in shared:
+            owner = lake.table(table).metadata["properties"]["cdc.pipeline"]
+            other = ({*both} - {owner}).pop()
+            assert states[table][owner]["state"] == "streaming", states[table]
+            assert states[table][other]["state"] == "parked", states[table]
+            assert f"belongs to pipeline {owner}" in states[table][other]["error"], states[table]
+        return {table: lake.table(table).metadata["properties"]["cdc.pipeline"]
+                for table in [*shared, "mine", "yours"]}
+
+    def settled():
+        return all({t["state"] for t in p.status()["tables"]} <= {"streaming", "parked"}
+                   and len(p.status()["tables"]) == 5 for p in both.values())
+
+    try:
+        found = []
+        with database.connect(autocommit=False) as conn:
+            conn.execute("select txid_current()")             # both slots wait for its end
+            for program in both.values():
+                program.start()
+            wait_for("both slots", lambda: database.rows(
+                "select count(*) from pg_replication_slots where active and confirmed_flush_lsn is"
+                " null and database = current_database()") == [(2,)])
+        for again in range(2):
+            for program in both.values() if again else []:
+                program.start()
+            wait_for("both", settled, 60)
+            found.append(owners())
+            database.execute(*(f"update {t} set v = v + 1 where id % 3 = 0" for t in found[0]))
+            wait_for("all rows", lambda: is_equal(database, lake, found[0]), 60)
+            for program in both.values():
+                assert program.stop() == 0
+        assert found[0] == found[1]
+        compare(database, lake, found[0])
+        owner = both[found[0]["t0"]]
+        [other] = set(both.values()) - {owner}
+        done = other.call("cleanup", "--yes", *other.positional(), "public.t0")
+        assert done.returncode == 1 and lake.has("t0"), done.stderr
+        owner.call("cleanup", "--yes", *owner.positional(), "public.t0", check=True)
+        for program in (other, owner):
+            assert program.call("run", "--once", *program.positional()).returncode in (0, 1)
+        assert owners() == {**found[0], "t0": other.settings["pipeline"]}
+        compare(database, lake, found[0])
+    finally:
+        for program in both.values():
+            program.kill()
 
 
 def test_missing_slot_is_not_made_again_silently(database, walberg, lake):
@@ -258,6 +325,153 @@ def test_source_restart_is_ridden_out(database, walberg, lake):
     walberg.wait_caught_up()
     assert walberg.alive()
     compare(database, lake, ["t"])
+
+
+def test_stopped_for_longer_than_the_server_waits(database, walberg, lake):
+    """The server ends its walsender meanwhile. Who asks for a comparison waits, and is told so."""
+    database.execute(*TABLE, f"alter database {database.name} set wal_sender_timeout = '2s'")
+    walberg.start().wait_streaming()
+    sender = walberg.sender()
+    walberg.process.send_signal(signal.SIGSTOP)
+    database.execute("update t set v = 0 where id % 2 = 0", "delete from t where id = 7")
+    screen, terminal = os.openpty()
+    said = {"terminal": terminal, "file": subprocess.PIPE, "quiet": subprocess.PIPE}
+    asked = {how: subprocess.Popen(
+        walberg.command("verify", *(["-q"] if how == "quiet" else []), *walberg.positional()),
+        stderr=stderr, stdout=subprocess.PIPE, text=True, env=environment(walberg.storage))
+        for how, stderr in said.items()}
+    os.close(terminal)
+    time.sleep(8)
+    assert walberg.sender() is None and sender is not None
+    database.execute("insert into t values (101, 1)")
+    seen = os.read(screen, 100000).decode()       # a line of its own, again and again
+    assert seen.count("\r\033[Kwaiting for the lake to reach ") > 10 and "\n" not in seen
+    time.sleep(3)                                 # elsewhere a line every 10 s
+    walberg.process.send_signal(signal.SIGCONT)
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"])
+    for process in asked.values():
+        assert process.wait(60) == 0 and "public.t: equal, " in process.stdout.read()
+    lines = asked["file"].stderr.read().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("waiting for the lake to reach "), lines
+    assert asked["quiet"].stderr.read() == ""
+    assert os.read(screen, 100000).decode().endswith("\r\033[K")
+    os.close(screen)
+    assert walberg.stop() == 0
+
+
+def test_quiet(database, walberg, lake):
+    """-q: errors only, wherever it stands."""
+    database.execute(*TABLE)
+    for args in (["-q"], ["--quiet", *walberg.positional()]):
+        done = walberg.call("run", "--once", *(args if len(args) > 1 else
+                                               [*args, *walberg.positional()]))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        database.execute("update t set v = v + 1")
+    walberg.once()
+    compare(database, lake, ["t"])
+    done = walberg.call("resync", "-q", *walberg.positional(), "t")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with database.connect() as conn:
+        drop_slot(conn, walberg.slot()[0])
+    done = walberg.call("run", "-q", "--once", *walberg.positional())
+    assert done.returncode == 1 and done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[-2].startswith("walberg: ") and lines[-1].startswith("hint: "), lines
+    assert all(line.startswith(("walberg: ", "hint: ")) or " error " in line for line in lines)
+
+
+def test_postmaster_killed(tmp_path):
+    """As the kernel does when memory runs out: its children see that it is gone, and leave."""
+    server = Postgres()
+    database = Database(server, "killed")
+    walberg = Walberg(database, Storage(tmp_path / "lake"), tmp_path)
+    try:
+        database.execute(*TABLE)
+        walberg.start().wait_streaming()
+        with contextlib.suppress(psycopg.OperationalError), database.connect() as conn:
+            for number in range(1000, 100000):
+                conn.execute("insert into t values (%s, 1)", [number])
+                conn.execute("update t set v = v + 1 where id %% 10 = %s", [number % 10])
+                if number == 1200:
+                    server.kill()
+        assert walberg.alive()
+        server.start()
+        database.execute("insert into t values (101, 1)", "delete from t where id = 1")
+        walberg.wait_caught_up()
+        assert walberg.alive() and compare(database, Lake(walberg.storage), ["t"]) > 300
+        assert walberg.stop() == 0
+    finally:
+        walberg.kill()
+        server.remove()
+
+
+def test_right_to_replicate_taken_away(database, walberg, lake):
+    """Postgres looks at it when a session begins: then a person has to act."""
+    server = database.server
+    role = f"streams_{database.name}"[:60]
+    server.execute("postgres", f"create role {role} login replication")
+    try:
+        database.execute(*TABLE, f"grant select on t to {role}",
+                         f"create publication walberg_{database.name} for table t")
+        walberg.positional = lambda: [server.uri(database.name, role), walberg.storage.uri]
+        walberg.start().wait_streaming()
+        database.execute(f"alter role {role} noreplication", "insert into t values (101, 1)")
+        walberg.wait_caught_up()                  # the session goes on
+        database.execute(f"select pg_terminate_backend({walberg.sender()})",
+                         "update t set v = 0 where id % 2 = 0")
+        assert walberg.process.wait(30) == 1
+        said = f'role "{role}" lacks the replication right\nhint: ALTER ROLE "{role}" REPLICATION'
+        assert said in walberg.log()
+        status = walberg.status()
+        assert status["state"] == "failed" and said in status["error"]
+        assert walberg.call("run", "--once", *walberg.positional()).returncode == 1
+        database.execute(f"alter role {role} replication", "delete from t where id = 3")
+        walberg.once()
+        compare(database, lake, ["t"])
+    finally:
+        walberg.kill()
+        with server.connect(database.name) as conn:
+            conn.execute(f"drop owned by {role}")
+            conn.execute(f"drop role {role}")
+
+
+def test_state_folder_of_before_put_back(database, walberg, storage):
+    """Copied while it was written, and put back after more commits: it costs time only."""
+    walberg.storage = storage
+    walberg.settings["commit.interval"] = "100ms"
+    database.execute("create table t (id int primary key, v int, big text)",
+                     "alter table t alter column big set storage external",
+                     "insert into t select n, 0, repeat('b', 3000) from generate_series(1, 300) n")
+    walberg.start().wait_streaming()
+    folder = walberg.folder / "state"
+    backup = walberg.folder / "backup"
+
+    def work(first):
+        for number in range(first, first + 30):
+            database.execute(f"update t set v = {number} where id % 30 = {number % 30}",
+                             f"delete from t where id = {number % 40 + first}",
+                             f"insert into t values ({1000 + number}, 0, repeat('n', 3000))")
+
+    worker = threading.Thread(target=work, args=[0])
+    worker.start()
+    time.sleep(0.3)
+    shutil.copytree(folder, backup, ignore=shutil.ignore_patterns("*.sock", "*.holds"))
+    worker.join()
+    work(100)
+    walberg.wait_caught_up()
+    assert walberg.stop() == 0
+    for _ in range(2):                            # the second time the lake is further on
+        shutil.rmtree(folder)
+        shutil.copytree(backup, folder)
+        database.execute("update t set v = -1 where id % 7 = 0", "delete from t where id = 1005",
+                         "insert into t values (1005, 1, 'again')")
+        walberg.start().wait_streaming()
+        compare(database, Lake(storage), ["t"])
+        database.execute("update t set v = v + 1")
+        walberg.wait_caught_up()
+        assert walberg.stop() == 0
+        compare(database, Lake(storage), ["t"])
 
 
 class HalfOpenProxy:

@@ -12,6 +12,7 @@ from test_parked import set_property, warehouse
 from lib.env import wait_for
 from lib.lake import Lake
 from lib.oracle import compare, is_equal
+from lib.readers import READERS
 from lib.walberg import Walberg
 
 TABLES = ["create table t (id int primary key, v text)",
@@ -194,6 +195,36 @@ def test_of_a_table_that_was_parked_when_it_was_new(database, walberg, lake):
     assert walberg.stop() == 0
     walberg.once()
     compare(database, lake, ["t", "other", "new"])
+
+
+def test_by_the_name_that_it_has_now(database, walberg, lake):
+    """Two tables exchanged theirs while walberg was running, and a third moved to another schema:
+    status, records of rejects and who asks for a copy mean the table that is called so now."""
+    database.execute("create table a (id int primary key, n numeric(6,2))", "create schema s",
+                     "create table b (id int primary key, n numeric(6,2))",
+                     "create table c (id int primary key)",
+                     "insert into a values (1, 1)", "insert into b values (1, 1), (2, 2)")
+    start(walberg)
+    database.execute("begin; alter table a rename to x; alter table b rename to a;"
+                     " alter table x rename to b; commit", "alter table c set schema s")
+    wait_for("the names", lambda: {t["name"]: t["lake"] for t in walberg.status()["tables"]} == {
+        "public.a": "public.b", "public.b": "public.a", "s.c": "public.c"}, 30)
+    database.execute("insert into a values (3, 'NaN')", "insert into s.c values (1)")
+    wait_for("the rows", lambda: (state(walberg, "public.a")["rows"],
+                                  state(walberg, "public.b")["rows"]) == (3, 1), 20)
+    before = {name: lake.table(name).snapshot["snapshot-id"] for name in "abc"}
+    assert resync(walberg, "a").returncode == 0
+    walberg.wait_caught_up()
+    after = {name: lake.table(name).snapshot["snapshot-id"] for name in "abc"}
+    assert {name for name in "abc" if before[name] != after[name]} == {"b"}
+    database.execute("insert into b values (4, 'NaN')", "delete from a where id = 1")
+    walberg.wait_caught_up()
+    assert walberg.stop() == 0
+    _, rejects = READERS["duckdb"](lake.table("rejects", "_walberg"))
+    assert {(row[3], row[4]) for row in rejects} == {("a", '{"id":3}'), ("b", '{"id":4}')}
+    walberg.once()
+    compare(database, lake, {"a": "b", "b": "a", "s.c": "c"})
+    walberg.call("verify", *walberg.positional(), check=True)
 
 
 def test_of_a_table_whose_name_in_the_lake_is_taken(database, walberg, lake):

@@ -1,6 +1,9 @@
 """An S3 server that answers wrongly, late, half, twice or not at all, by the request (lib/s3_peer):
 single troubles are ridden out, many at once cost time and never a row, and what a person has to
 mend is named and holds up one table alone where it concerns one."""
+import signal
+import subprocess
+import threading
 import time
 
 import pytest
@@ -109,6 +112,41 @@ READER = "select active_pid from pg_replication_slots where database = current_d
 def seven_seconds_late(exchange):
     time.sleep(7)
     exchange.pass_on()
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_leaves_at_once(sig, program, peer, database):
+    """The first one's commit waits for a store that does not answer. Nothing is lost."""
+    program.start(commit__interval="1h").wait_streaming()
+    program.query("select * from a")
+    before = program.lake.table("a").position
+    let_go = threading.Event()
+
+    def silent(exchange):
+        let_go.wait(60)
+        exchange.cut()
+
+    peer.choose = lambda _: silent
+    try:
+        database.execute("insert into a values (2, 'y')")
+        wait_for("it to be received", lambda: program.status()["source"]["lag_bytes"], 20)
+        time.sleep(0.3)
+        program.process.send_signal(sig)
+        program.wait_for_log("info stopping signal=" + sig.name)
+        with pytest.raises(subprocess.TimeoutExpired):
+            program.process.wait(2)
+        assert peer.story
+        began = time.monotonic()
+        program.process.send_signal(sig)
+        assert program.process.wait(5) == 128 + sig and time.monotonic() - began < 1
+        assert "warn leaving at once" in program.log()
+        wait_for("its query server to leave", lambda: program.try_connect() is None, 10)
+    finally:
+        peer.quiet()
+        let_go.set()
+    assert program.lake.table("a").position == before
+    program.once()
+    compare(database, program.lake, [("public", "a"), ("public", "b")])
 
 
 # --- what a person has to mend ---------------------------------------------------------------

@@ -1,10 +1,13 @@
 """Tables of every kind: keys, no keys, twins, truncates, partitions, odd names, late comers."""
 import re
+import shutil
 
+import psycopg
 import pytest
 
 from lib.env import wait_for
 from lib.oracle import compare
+from lib.readers import READERS
 
 KEYS = {
     "text": ("code text primary key", "repeat('k', n) || n"),
@@ -244,3 +247,202 @@ def test_the_log_says_what_a_commit_in_pieces_brought(database, walberg, lake):
     assert files == int(lake.table("t").summary["added-data-files"]) > 1
     assert rows == int(lake.table("t").summary["added-records"]) and rows - deletes == 45000
     compare(database, lake, ["t"])
+
+
+def test_inheritance_parent_and_child_are_two_tables(database, walberg, lake):
+    database.execute(
+        "create table parent (id int primary key, v text)",
+        "create table child (extra int, primary key (id)) inherits (parent)",
+        "create table second (primary key (id)) inherits (parent)",
+        "insert into parent select n, 'p' from generate_series(1, 20) n",
+        "insert into child select n, 'c', n from generate_series(10, 30) n",
+        "insert into second values (1, 's')")
+    walberg.once()
+    assert compare(database, lake, ["parent", "child", "second"]) == 20 + 21 + 1
+    database.execute(
+        "update parent set v = 'all' where id between 8 and 12",              # in all of them
+        "update only parent set v = 'only' where id = 15", "delete from parent where id = 20",
+        "insert into child values (40, 'new', 1)", "insert into parent values (40, 'new')",
+        "truncate only second", "alter table parent add column w int",
+        "insert into child values (41, 'new', 1, 2)", "update parent set w = 3 where id < 5")
+    walberg.once()
+    assert compare(database, lake, ["parent", "child", "second"]) == 20 + 22 + 0
+    walberg.call("verify", *walberg.positional(), check=True)
+    database.execute("insert into second values (2, 's', 2)", "truncate parent",
+                     "insert into child values (1, 'after', 1, 1)")
+    walberg.once()
+    assert compare(database, lake, ["parent", "child", "second"]) == 1
+    walberg.call("verify", *walberg.positional(), check=True)
+
+
+def test_what_cannot_arrive_is_said_and_holds_up_nobody(database, walberg, lake, tmp_path):
+    """By run itself, once each, also of one that comes later; and verify is content."""
+    rows = tmp_path / "rows.csv"
+    database.execute(
+        "create extension file_fdw", "create server files foreign data wrapper file_fdw",
+        f"create foreign table elsewhere (id int) server files options (filename '{rows}')",
+        "create unlogged table fleeting (id int primary key)",
+        "create table bare ()", "insert into bare default values",
+        "create view seen as select 1",
+        "create table t (id int primary key, twice int generated always as (id * 2) stored)",
+        "create table loose (id int)", "insert into t values (1)")
+    with database.connect() as conn:
+        conn.execute("create temporary table passing (id int primary key)")
+        conn.execute("insert into passing values (1)")
+        walberg.start().wait_streaming()
+        conn.execute("insert into passing values (2)")
+        database.execute("insert into bare default values", "insert into fleeting values (1)",
+                         "insert into t values (2)", "insert into loose values (1)",
+                         "create unlogged table later (id int)", "create table new (id int)",
+                         "insert into new values (1)")
+        wait_for("a new table", lambda: lake.has("new"))
+        walberg.wait_streaming()
+        assert walberg.stop() == 0
+    said = walberg.log()
+    for name, reason in (("elsewhere", "a foreign table"), ("fleeting", "unlogged"),
+                         ("bare", "no column of it arrives"), ("later", "unlogged")):
+        assert said.count(f'warn table will not arrive table=public.{name} reason="{reason}') == 1
+    assert 'warn column will not arrive table=public.t column=twice reason="' in said
+    assert 'warn table has limits table=public.loose reason="no replica identity' in said
+    assert "passing" not in said and "seen" not in said
+    assert sorted(lake.tables()) == [("public", "loose"), ("public", "new"), ("public", "t")]
+    compare(database, lake, ["t", "loose", "new"])
+    walberg.call("verify", *walberg.positional(), check=True)
+    database.execute("alter table bare add column id int", "insert into bare values (3)")
+    walberg.once()                                # now it has a column
+    assert compare(database, lake, ["bare", "t"]) == 3 + 2
+
+
+def test_replica_identity_nothing_beside_a_primary_key(database, walberg, lake):
+    """Inserts only, as Postgres itself has it; and what was refused comes when the identity is the
+    key again."""
+    database.execute("create table t (id int primary key, v text)",
+                     "alter table t replica identity nothing",
+                     "insert into t select n, 'old' from generate_series(1, 20) n")
+    walberg.once()
+    compare(database, lake, ["t"])
+    for refused in ("update t set v = 'new' where id = 3", "delete from t where id = 4"):
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            database.execute(refused)
+    database.execute("insert into t values (21, 'new')")
+    walberg.once()
+    compare(database, lake, ["t"])
+    database.execute("alter table t replica identity default",
+                     "update t set v = 'new' where id = 3", "delete from t where id = 4",
+                     "insert into t values (22, 'new')")
+    walberg.once()
+    assert compare(database, lake, ["t"]) == 21
+
+
+def test_key_of_the_settings_with_nulls_in_it(database, walberg, lake):
+    """Columns that may be NULL: NULL is a value like any other to tell rows apart by."""
+    keyed = {"tables.public.t.key": "[a, b]"}
+    database.execute("create table t (a int, b text, v int)", "alter table t replica identity full",
+                     "insert into t values (null, null, 0), (1, null, 0), (null, 'x', 0),"
+                     " (1, 'x', 0), (2, '', 0), (2, null, 0), (null, '', 0)")
+    walberg.once(**keyed)
+    assert compare(database, lake, ["t"]) == 7
+    database.execute("update t set v = 1 where a is null and b is null",
+                     "update t set v = 1 where a = 1 and b is null",
+                     "delete from t where a is null and b = 'x'",
+                     "update t set a = 3 where a = 2 and b is null",       # to and from NULL
+                     "update t set a = null, b = 'y' where a = 2 and b = ''",
+                     "insert into t values (2, null, 2)")
+    walberg.once(**keyed)
+    assert compare(database, lake, ["t"]) == 7
+    database.execute("delete from t where b is null", "insert into t values (null, null, 5)")
+    walberg.once(**keyed)
+    assert compare(database, lake, ["t"]) == 4
+    walberg.call("verify", *walberg.positional(), check=True, **keyed)
+
+
+def test_row_security_that_hides_rows_parks_the_table(database, walberg, lake):
+    """Of a role that may not bypass it, and of an owner whom it is forced on; till that changes."""
+    server = database.server
+    role = f"guarded_{database.name}"[:60]
+    server.execute("postgres", f"create role {role} login replication")
+    try:
+        make = ["create table {n} (id int primary key, v text)", "grant select on {n} to " + role,
+                "insert into {n} select n, 'old' from generate_series(1, 10) n"]
+        guard = ["alter table {n} enable row level security",
+                 "create policy odd on {n} using (id % 2 = 1)"]
+        for name, more in (("open", []), ("guarded", guard),
+                           ("owned", [*guard, f"alter table owned owner to {role}"]),
+                           ("forced", [*guard, f"alter table forced owner to {role}",
+                                       "alter table forced force row level security"])):
+            database.execute(*(line.format(n=name) for line in make + more))
+        database.execute(f"create publication walberg_{database.name} for table open, guarded,"
+                         " owned, forced")
+        walberg.positional = lambda: [server.uri(database.name, role), walberg.storage.uri]
+        done = walberg.call("run", "--once", *walberg.positional())
+        assert done.returncode == 1 and "2 of 4 tables are parked" in done.stderr
+        tables = {t["name"]: t for t in walberg.status()["tables"]}
+        for name in ("guarded", "forced"):
+            assert tables[f"public.{name}"]["state"] == "parked"
+            assert "row security hides rows from our role" in tables[f"public.{name}"]["error"]
+            assert not lake.has(name)
+        compare(database, lake, ["open", "owned"])
+        walberg.start()
+        database.execute(*(f"update {n} set v = 'new' where id < 6" for n in tables),
+                         "alter table forced no force row level security",
+                         f"alter role {role} bypassrls")
+        wait_for("both", lambda: {t["state"] for t in walberg.status()["tables"]} == {"streaming"})
+        database.execute(*(f"delete from {n} where id > 7" for n in tables))
+        walberg.wait_caught_up()
+        assert walberg.stop() == 0
+        assert compare(database, lake, ["open", "guarded", "owned", "forced"]) == 28
+        walberg.call("verify", *walberg.positional(), check=True)
+    finally:
+        walberg.kill()
+        with server.connect(database.name) as conn:
+            conn.execute(f"drop owned by {role}")
+            conn.execute(f"drop role {role}")
+
+
+def test_another_name_in_the_lake(database, walberg, lake):
+    """It stays the table's through a restart, a lost state folder, a rename in the source, a copy
+    again, and until it is removed by either name."""
+    settings = {"tables.public.t.name": "Things, all", "tables.*.u.name": "t"}
+    lake_names = {"t": "Things, all", "u": "t"}
+    database.execute("create table t (id int primary key, n numeric(6,2))",
+                     "create table u (id int primary key, v text)",
+                     "insert into t select n, n from generate_series(1, 20) n",
+                     "insert into u select n, 'u' from generate_series(1, 10) n")
+    walberg.once(**settings)
+    compare(database, lake, lake_names)
+    database.execute("update t set n = 'NaN' where id = 1", "delete from u where id = 1")
+    shutil.rmtree(walberg.folder / "state")
+    walberg.once(**settings)
+    compare(database, lake, lake_names)
+    _, rejects = READERS["duckdb"](lake.table("rejects", "_walberg"))
+    assert [row[2:4] for row in rejects] == [("public", "t")], rejects
+
+    walberg.start(**settings).wait_streaming()
+    database.execute("alter table t rename to v", "insert into v values (21, 1)",
+                     "alter table u rename to t", "insert into t values (11, 'u')")
+    walberg.wait_caught_up()
+    lake_names = {"v": "Things, all", "t": "t"}
+    compare(database, lake, lake_names)
+    assert walberg.query('select count(*) from "Things, all"') == [(21,)]
+    wait_for("the names", lambda: {t["name"] for t in walberg.status()["tables"]} == {
+        "public.v", "public.t"}, 30)
+    for table in (["v"], ["t"], []):
+        walberg.call("verify", *walberg.positional(), *table, check=True, **settings)
+    before = {name: lake.table(name).snapshot["snapshot-id"] for name in lake_names.values()}
+    walberg.call("resync", *walberg.positional(), "v", check=True, **settings)
+    walberg.wait_caught_up()
+    compare(database, lake, lake_names)
+    assert lake.table("Things, all").snapshot["snapshot-id"] != before["Things, all"]
+    assert lake.table("t").snapshot["snapshot-id"] == before["t"]
+    assert walberg.stop() == 0
+    status = {t["name"]: t["lake"] for t in walberg.status()["tables"]}
+    assert status == {"public.v": "public.Things, all", "public.t": "public.t"}
+    walberg.once(**settings)
+    walberg.call("verify", *walberg.positional(), check=True, **settings)
+
+    walberg.call("cleanup", "--yes", *walberg.positional(), "public.v", check=True, **settings)
+    assert not lake.has("Things, all") and lake.has("t")
+    walberg.once(**settings)                      # taken in afresh, under the name that it has now
+    compare(database, lake, {"v": "v", "t": "t"})
+    walberg.call("cleanup", "--all", "--yes", *walberg.positional(), check=True, **settings)
+    assert lake.tables() == {}

@@ -4,8 +4,11 @@ Differences are made behind walberg's back: PyIceberg edits the lake's tables, o
 taken out of the publication and goes on alone.
 """
 import json
+import pathlib
 import random
+import re
 import shutil
+import subprocess
 import threading
 import time
 
@@ -14,8 +17,9 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 
-from lib.env import SEED, wait_for
+from lib.env import FULL, SEED, wait_for
 from lib.readers import reader_properties
+from lib.walberg import environment
 
 
 def verify(walberg, *args, code=None, **settings):
@@ -590,3 +594,46 @@ def test_on_s3(database, s3, tmp_path):
     edit(Lake(walberg.storage), "t", overwrite("v", "spoilt", id_is(17)))
     _, tables = verify(walberg, code=1)
     assert keys(tables["public.t"]) == [("not the same", '{"id": 17}')]
+
+
+# --- bounds ----------------------------------------------------------------------------------
+
+
+def peak_of(command, **options):
+    """(exit code, what it printed, its peak memory in bytes): the process's own, looked at again
+    and again. Its last look comes a few milliseconds before its end."""
+    peak = 0
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    while process.poll() is None:
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+        found = re.search(r"VmHWM:\s+(\d+) kB", status)
+        peak = max(peak, int(found[1]) * 1024 if found else 0)
+        time.sleep(0.005)
+    return process.returncode, process.stdout.read(), peak
+
+
+def test_more_rows_than_memory(database, walberg, lake):
+    """Equal and then not: neither all rows are held nor (the full run has more) all keys."""
+    rows, value = (3000000, 100) if FULL else (400000, 500)
+    bound = 128 * 2**20
+    database.execute("create table one (id int primary key)", "insert into one values (1)",
+                     "create table t (id int primary key, v text)",
+                     f"insert into t select n, lpad(n::text, {value}, 'v')"
+                     f" from generate_series(1, {rows}) n")
+    walberg.once()
+
+    def peak(table, code):
+        command = walberg.command("verify", "--json", *walberg.positional(), table)
+        returned, said, most = peak_of(command, env=environment(walberg.storage))
+        [report] = json.loads(said)["tables"]
+        assert returned == code, report
+        return report, most
+
+    _, least = peak("one", 0)
+    report, most = peak("t", 0)
+    assert report["source_rows"] == report["lake_rows"] == rows
+    assert most - least < bound, (most, least)
+    edit(lake, "t", lambda table: table.delete("id == 77777"))
+    report, most = peak("t", 1)
+    assert keys(report) == [("missing in the lake", '{"id": 77777}')]
+    assert most - least < bound < rows * value, (most, least)

@@ -82,10 +82,15 @@ json_is_written_with_commas_and_escapes(void **state)
     jw_str(&json, STR("\n\x01\xFF"));
     jw_key(&json, "e");
     jw_object(&json);
+    jw_key(&json, "null");
+    jw_str(&json, STR_NULL);
+    jw_key(&json, "text");
+    jw_text(&json, buf_view(&(Buf){0}));
     jw_end(&json);
     jw_end(&json);
-    assert_string_equal(buf_text(&out), "{\"a\\\"b\":[-9223372036854775808,0.1,true,null],"
-                                        "\"s\":\"\\n\\u0001\xEF\xBF\xBD\",\"e\":{}}");
+    assert_string_equal(buf_text(&out),
+                        "{\"a\\\"b\":[-9223372036854775808,0.1,true,null],"
+                        "\"s\":\"\\n\\u0001\xEF\xBF\xBD\",\"e\":{\"null\":null,\"text\":\"\"}}");
 }
 
 static void

@@ -198,7 +198,10 @@ class Truth:
         nulls = ", ".join(f"t.{quoted(c.name)}::text is not null" for c in self.columns)
         self.rows, self.rejects = [], 0
         count = len(self.columns)
-        for row in conn.execute(f"select {chosen}, {nulls} from {self.sql} t"):
+        # A partitioned table has the rows of its partitions; an inheritance parent only its own.
+        only = conn.execute("select case relkind when 'p' then '' else 'only' end from pg_class"
+                            " where oid = %s::regclass", [self.sql]).fetchone()[0]
+        for row in conn.execute(f"select {chosen}, {nulls} from {only} {self.sql} t"):
             values = tuple(column.canonical(value) for column, value
                            in zip(self.columns, row[:count], strict=True))
             self.rejects += sum(value is None and present for value, present
@@ -297,7 +300,8 @@ def shape(kind):
 
 
 def compare(database, lake, tables, readers=READERS, check=True):
-    """Every table equal by value through every reader, and its metadata true. Returns the rows."""
+    """Every table equal by value through every reader, and its metadata true. Returns the rows.
+    `tables` may be a dict, too: names in the source and in the lake."""
     complaints = []
     total = 0
     found = lake.tables()
@@ -305,8 +309,9 @@ def compare(database, lake, tables, readers=READERS, check=True):
         with database.connect() as conn:
             truth = Truth(conn, name)
         total += len(truth.rows)
-        where = tuple(name.split(".")) if isinstance(name, str) and "." in name else name
-        table = found.get(where if isinstance(where, tuple) else ("public", name))
+        where = tables[name] if isinstance(tables, dict) else name
+        where = tuple(where.split(".")) if isinstance(where, str) and "." in where else where
+        table = found.get(where if isinstance(where, tuple) else ("public", where))
         if table is None:
             complaints.append(f"{name}: not in the lake, which has {sorted(found)}")
             continue

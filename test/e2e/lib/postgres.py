@@ -9,12 +9,13 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 
 import psycopg
 
-from lib.env import CACHE, POSTGRES, ROOT, free_port
+from lib.env import CACHE, POSTGRES, ROOT, free_port, wait_for
 
 DISTRIBUTION = pathlib.Path("/usr/lib/postgresql")
 SETTINGS = {
@@ -58,8 +59,9 @@ def home_of(major):
 
 
 class Postgres:
-    def __init__(self, major=POSTGRES, settings=None):
+    def __init__(self, major=POSTGRES, settings=None, environment=None):
         self.major = major
+        self.environment = environment or {}
         self.port = free_port()
         self.user = server_user()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"walberg-pg{major}-"))
@@ -88,7 +90,8 @@ class Postgres:
         extra = {}
         if self.user:
             extra = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
-        environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
+        environment = {"PATH": os.environ["PATH"], "HOME": "/tmp", "LC_ALL": "C.UTF-8",
+                       **self.environment}
         done = subprocess.run(command, env=environment, cwd="/", text=True, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, **extra)
@@ -110,6 +113,15 @@ class Postgres:
         self.stop(mode)
         self.start()
 
+    def kill(self):
+        """SIGKILL to the postmaster alone. Its children leave by themselves; before the last one
+        did, no other can start."""
+        pid = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(pid, signal.SIGKILL)
+        wait_for("its children to leave", lambda: not any(
+            pathlib.Path(f"/proc/{child}").exists() for child in children), 30)
+
     def standby(self):
         """A standby that follows this server, slots copied too, as failover tools do it. It is
         to be removed before its primary, whose programs it uses."""
@@ -129,10 +141,10 @@ class Postgres:
 
     def follow(self):
         """Start as a standby."""
-        signal = self.data / "standby.signal"
-        signal.touch()
+        mark = self.data / "standby.signal"
+        mark.touch()
         if self.user:
-            os.chown(signal, self.user.pw_uid, self.user.pw_gid)
+            os.chown(mark, self.user.pw_uid, self.user.pw_gid)
         self.start()
 
     def promote(self):

@@ -126,6 +126,12 @@ class Walberg:
             [self.database.name])
         return rows[0] if rows else None
 
+    def sender(self):
+        """Process id of the walsender that serves the slot, or None."""
+        rows = self.database.rows("select active_pid from pg_replication_slots where active"
+                                  " and database = current_database() and not temporary")
+        return rows[0][0] if rows else None
+
     def wait_caught_up(self, seconds=120):
         """Until all that is committed in the source now is committed in the lake.
 
