@@ -217,6 +217,9 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
         copy_defaults(fit, known, &column->field);
         return true;
     }
+    if (known == NULL && !want->fresh && find_pair(metadata, column->attnum, false) != 0)
+        return FAIL(err, ERR_COPY, "column %.*s is gone from the lake: another writer dropped it",
+                    STR_ARG(column->field.name));
     if (known == NULL && !want->fresh && column->attnum <= find_pair(metadata, 0, true))
         return FAIL(err, ERR_COPY, "column %.*s had values before it arrived: it was generated",
                     STR_ARG(column->field.name));

@@ -256,6 +256,27 @@ check_foreign_shape(const IcebergTable *table, Error *err)
     return true;
 }
 
+/* Values of a column that is gone would come to files where no reader finds them. A shape that is
+ * pending brings its columns itself. */
+static bool
+check_columns(const IcebergTable *table, Error *err)
+{
+    const TableSchema *schema = table->base.schema;
+    const IcebergSchema *lake = metadata_current_schema(table->metadata);
+
+    for (int i = 0; table->pending.fit.next == NULL && i < schema->column_count; i++) {
+        const Field *field = &schema->columns[i].field;
+
+        if (iceberg_schema_find(lake, field->id) == NULL)
+            return FAIL(err, ERR_INPUT,
+                        "another writer dropped column %.*s of the lake table\n"
+                        "hint: start walberg again: it copies the table, and let only walberg "
+                        "maintain it",
+                        STR_ARG(field->name));
+    }
+    return true;
+}
+
 /* Somebody else committed first. What is pending may go on top when it still fits. */
 static bool
 check_foreign_commit(IcebergTable *table, int64_t snapshot_before, Error *err)
@@ -372,6 +393,7 @@ iceberg_commit_pending(IcebergTable *table, Position position, int64_t commit_ti
             TRY(check_foreign_commit(table, before, err));
             table->pending.stale = false;
         }
+        TRY(check_columns(table, err));
         table->pending.base_snapshot = table->metadata->current_snapshot_id;
         TRY(try_commit(table, &facts, &outcome, err));
         if (outcome == COMMITTED)

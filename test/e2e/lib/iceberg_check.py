@@ -33,6 +33,7 @@ from lib import iceberg_check_v3 as v3
 ADDED, EXISTING, DELETED = 1, 0, 2
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 DELETE_FILE_PATH, DELETE_POS = 2147483546, 2147483545
+ROW_LINEAGE = {2147483540, 2147483539}            # _row_id, _last_updated_sequence_number
 # Partition values are compared as they are stored; no Python date reaches the year 294276.
 fastavro.read.LOGICAL_READERS.clear()
 MANIFEST_KEYS = ("schema", "schema-id", "partition-spec", "partition-spec-id", "format-version",
@@ -317,6 +318,7 @@ class Check:
         file = entry["data_file"]
         table = parquet.read()
         known = {number for schema in self.metadata["schemas"] for number in field_ids(schema)}
+        known |= ROW_LINEAGE if self.metadata["format-version"] > 2 else set()
         by_id = {}
         for index, field in enumerate(table.schema):
             number = int((field.metadata or {}).get(b"PARQUET:field_id", b"-1"))

@@ -290,7 +290,7 @@ def schema_differences(truth, table):
 
 def shape(kind):
     if isinstance(kind, str):
-        return kind
+        return kind.replace(", ", ",")  # Java writes decimal(9, 2)
     if kind["type"] == "list":
         return ("list", shape(kind["element"]))
     if kind["type"] == "map":
