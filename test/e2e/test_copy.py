@@ -138,15 +138,27 @@ def test_lost_worker_connection_repeats_its_task_only(database, walberg, lake):
 
 @contextlib.contextmanager
 def held_copy(database, which=COPYING):
-    """The workers' servers stand still."""
+    """The workers' servers stand still: not while one has a lock that all others need."""
     pids = [pid for pid, in copying(database, which)]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+
+    def send(number):
+        for pid in pids:
+            os.kill(pid, number)
+
+    def stand_still():
+        send(signal.SIGSTOP)
+        try:
+            database.connect(connect_timeout=2).close()
+            return True
+        except psycopg.errors.ConnectionTimeout:
+            send(signal.SIGCONT)
+            return False
+
     try:
+        wait_for("a moment without locks", stand_still, 60, pause=0.05)
         yield
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT)
 
 
 def test_the_query_server_is_watched_while_tables_are_copied(database, walberg, lake):
