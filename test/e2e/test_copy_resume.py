@@ -520,7 +520,7 @@ def test_widths_and_rejects_of_what_was_done_before(database, walberg, lake):
     assert rows[-1] == "1"
 
 
-@pytest.mark.parametrize("fault", ["fail:2:sink.bulk_commit", "fail:2:store.list"])
+@pytest.mark.parametrize("fault", ["fail:2:sink.bulk_commit", "fail:3:store.list"])
 def test_store_fails_when_it_is_hidden_again(fault, database, walberg, lake):
     """The table does not go on without the rows that were copied."""
     create(database, "t")

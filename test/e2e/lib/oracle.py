@@ -299,9 +299,9 @@ def shape(kind):
     return ("struct", {field["name"]: shape(field["type"]) for field in kind["fields"]})
 
 
-def compare(database, lake, tables, readers=READERS, check=True):
+def compare(database, lake, tables, readers=READERS, check=True, called=None):
     """Every table equal by value through every reader, and its metadata true. Returns the rows.
-    `tables` may be a dict, too: names in the source and in the lake."""
+    called: names in the lake of those that are called otherwise there."""
     complaints = []
     total = 0
     found = lake.tables()
@@ -309,7 +309,7 @@ def compare(database, lake, tables, readers=READERS, check=True):
         with database.connect() as conn:
             truth = Truth(conn, name)
         total += len(truth.rows)
-        where = tables[name] if isinstance(tables, dict) else name
+        where = (called or {}).get(name, name)
         where = tuple(where.split(".")) if isinstance(where, str) and "." in where else where
         table = found.get(where if isinstance(where, tuple) else ("public", where))
         if table is None:
