@@ -140,7 +140,12 @@ end_stream(PgConn *conn, Error *err)
     TRY(conn_next_result(conn, &result, err));
     if (PQresultStatus(result) != PGRES_FATAL_ERROR)
         return true;
-    return conn_fail(conn, result, err);
+    (void) !conn_fail(conn, result, err);
+    /* seen of 13, "cache lookup failed for type 0" beside ALTER TABLE: the same decodes well again
+     */
+    if (strcmp(conn->sqlstate, "XX000") == 0)
+        err->kind = ERR_TRANSIENT;
+    return false;
 }
 
 /* XLogData:   'w' start(8) end(8) time(8) payload       Postgres documentation, "Streaming

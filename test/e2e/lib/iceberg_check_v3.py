@@ -92,8 +92,8 @@ def check_target(check, entry, target, rows):
     check.expect(target["sequence_number"] <= entry["sequence_number"],
                  f"{where}: older than the data file")
     check.equal(f"{where}: spec and partition",
-                (entry["spec_id"], repr(entry["data_file"]["partition"])),
-                (target["spec_id"], repr(target["data_file"]["partition"])))
+                (entry["spec_id"], repr(list(entry["data_file"]["partition"].values()))),
+                (target["spec_id"], repr(list(target["data_file"]["partition"].values()))))
 
 
 def read_vector(check, entry):
