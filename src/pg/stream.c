@@ -141,9 +141,10 @@ end_stream(PgConn *conn, Error *err)
     if (PQresultStatus(result) != PGRES_FATAL_ERROR)
         return true;
     (void) !conn_fail(conn, result, err);
-    /* seen of 13, "cache lookup failed for type 0" beside ALTER TABLE: the same decodes well again
+    /* catalogs changed under it, see pg_ask(): "cache lookup failed for type 0" beside ALTER TABLE
      */
-    if (strcmp(conn->sqlstate, "XX000") == 0)
+    if (strcmp(conn->sqlstate, "XX000") == 0 &&
+        strstr(err->msg, "cache lookup failed for ") != NULL)
         err->kind = ERR_TRANSIENT;
     return false;
 }

@@ -328,7 +328,7 @@ leave_out(Pipeline *pl, const Finished *finished)
 
     if (!finished->repeats)
         (void) !writer_park_alone(pl, copy->table, "cannot copy it", &finished->error);
-    else if (pipeline_try_state(pl, &err))
+    else if (atomic_load(&copy->left) > 0 && pipeline_try_state(pl, &err))
         copier_refuse(copy, NULL, &finished->error);
 }
 
