@@ -60,7 +60,8 @@ class Walberg:
         with open(self.log_path, "a", encoding="utf-8") as log:
             log.write(f"--- {name} {' '.join(args)} -> {done.returncode}\n{done.stderr}")
         if check:
-            assert done.returncode == 0, f"{name}: exit {done.returncode}: {done.stderr[-3000:]}"
+            said = done.stdout[-3000:] + done.stderr[-3000:]
+            assert done.returncode == 0, f"{name}: exit {done.returncode}: {said}"
         return done
 
     def once(self, timeout=300, **settings):
