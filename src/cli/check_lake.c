@@ -162,17 +162,10 @@ check_local_path(Arena *arena, const char *warehouse, const char *key)
 static bool
 load_state(const Config *config, Arena *arena, Store *store, PipelineState *state, Error *err)
 {
-    AUTO_BUF Buf text = {0};
-    bool found = false;
+    bool found;
 
-    if (config->pipeline == NULL)
-        return true;
-
-    const char *key = arena_printf(arena, "_walberg/%s.json", config->pipeline);
-
-    TRY(store_get(store, key, &text, &found, NULL, err));
-    return !found || state_parse(arena, buf_view(&text), state, err) ||
-           WRAP(err, "%s/%s", store->base_uri, key);
+    return config->pipeline == NULL ||
+           cli_load_state(config, arena, store, state, &found, NULL, err);
 }
 
 static bool

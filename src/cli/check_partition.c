@@ -47,16 +47,12 @@ lake_name(const PartitionCheck *check, Store *store, const SourceTable *table, T
           Error *err)
 {
     Arena *arena = check->arena;
-    AUTO_BUF Buf text = {0};
-    const char *key = arena_printf(arena, "_walberg/%s.json", check->config->pipeline);
     Str schema_name = table->schema_name;
     Str table_name = table->table_name;
     PipelineState state = {0};
     bool found;
 
-    TRY(store_get(store, key, &text, &found, NULL, err));
-    if (found && !state_parse(arena, buf_view(&text), &state, err))
-        return WRAP(err, "%s/%s", store->base_uri, key);
+    TRY(cli_load_state(check->config, arena, store, &state, &found, NULL, err));
 
     const StateTable *known = state_find_oid(&state, table->relid);
 

@@ -276,7 +276,7 @@ write_state(Cleanup *cleanup, Error *err)
 {
     AUTO_BUF Buf text = {0};
     char *writer = ARENA_ARRAY(cleanup->arena, char, 37);
-    const char *key = arena_printf(cleanup->arena, "_walberg/%s.json", cleanup->config->pipeline);
+    const char *key = cli_state_key(cleanup->config, cleanup->arena);
     bool swapped;
 
     random_uuid(writer);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "cli/connect.h"
 #include "config/pattern.h"
 #include "iceberg/metadata.h"
 #include "source/publication.h"
@@ -13,22 +14,11 @@
 
 /* --- the state object ------------------------------------------------------------------------ */
 
-static const char *
-state_key(const Cleanup *cleanup)
-{
-    return arena_printf(cleanup->arena, "_walberg/%s.json", cleanup->config->pipeline);
-}
-
 bool
 cleanup_load_state(Cleanup *cleanup, Error *err)
 {
-    AUTO_BUF Buf text = {0};
-    const char *key = state_key(cleanup);
-
-    TRY(store_get(cleanup->store, key, &text, &cleanup->has_state, &cleanup->state_version, err));
-    if (cleanup->has_state && !state_parse(cleanup->arena, buf_view(&text), &cleanup->state, err))
-        return WRAP(err, "%s/%s", cleanup->store->base_uri, key);
-    return true;
+    return cli_load_state(cleanup->config, cleanup->arena, cleanup->store, &cleanup->state,
+                          &cleanup->has_state, &cleanup->state_version, err);
 }
 
 /* The state object has the names of walberg's last start. */
@@ -332,7 +322,7 @@ plan_rejects(Cleanup *cleanup, Error *err)
         Str key = objects[i].key;
 
         if (str_ends(key, STR(".json")) && memchr(key.ptr + 9, '/', key.len - 9) == NULL &&
-            !str_eqc(key, state_key(cleanup))) {
+            !str_eqc(key, cli_state_key(cleanup->config, cleanup->arena))) {
             note(cleanup, "table _walberg.rejects stays: other pipelines use it");
             return true;
         }
@@ -419,7 +409,7 @@ plan_all(Cleanup *cleanup, Error *err)
                       "says they are ours");
     }
     if (cleanup->has_state)
-        add(cleanup, CLEANUP_STATE, state_key(cleanup));
+        add(cleanup, CLEANUP_STATE, cli_state_key(cleanup->config, cleanup->arena));
     if (access(cleanup->config->state, F_OK) == 0)
         add(cleanup, CLEANUP_FOLDER, cleanup->config->state);
     return true;

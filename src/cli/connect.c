@@ -29,3 +29,21 @@ cli_open_warehouse(const Config *config, int64_t retry_ms_max, Store **out_store
     options.retry_ms_max = retry_ms_max;
     return store_open(config->warehouse, &options, out_store, err);
 }
+
+const char *
+cli_state_key(const Config *config, Arena *arena)
+{
+    return arena_printf(arena, "_walberg/%s.json", config->pipeline);
+}
+
+bool
+cli_load_state(const Config *config, Arena *arena, Store *store, PipelineState *out_state,
+               bool *out_found, StoreVersion *out_version, Error *err)
+{
+    AUTO_BUF Buf text = {0};
+    const char *key = cli_state_key(config, arena);
+
+    TRY(store_get(store, key, &text, out_found, out_version, err));
+    return !*out_found || state_parse(arena, buf_view(&text), out_state, err) ||
+           WRAP(err, "%s/%s", store->base_uri, key);
+}

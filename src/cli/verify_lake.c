@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/connect.h"
 #include "cli/state_folder.h"
 #include "cli/verify.h"
 #include "duck/parquet.h"
@@ -17,22 +18,16 @@ enum { LOOK_EVERY_MS = 200 };
 bool
 verify_load_state(Verify *verify, Error *err)
 {
-    AUTO_BUF Buf text = {0};
-    bool found = false;
+    bool found;
 
     arena_reset(verify->state_arena);
-
-    const char *key =
-        arena_printf(verify->state_arena, "_walberg/%s.json", verify->config->pipeline);
-
-    TRY(store_get(verify->store, key, &text, &found, NULL, err));
+    TRY(cli_load_state(verify->config, verify->state_arena, verify->store, &verify->state, &found,
+                       NULL, err));
     if (!found)
         return FAIL(err, ERR_INPUT,
                     "the lake %s has no pipeline %s\n"
                     "hint: walberg run makes it; --set pipeline=... names another one",
                     verify->store->base_uri, verify->config->pipeline);
-    if (!state_parse(verify->state_arena, buf_view(&text), &verify->state, err))
-        return WRAP(err, "%s/%s", verify->store->base_uri, key);
     return true;
 }
 
