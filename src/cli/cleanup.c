@@ -124,7 +124,8 @@ static void
 put_items(const Cleanup *cleanup, Buf *out, const char *what)
 {
     for (size_t i = 0; i < BUF_COUNT(&cleanup->items, CleanupItem); i++)
-        put_item(out, what, &BUF_AT(&cleanup->items, CleanupItem, i));
+        if (!BUF_AT(&cleanup->items, CleanupItem, i).stays)
+            put_item(out, what, &BUF_AT(&cleanup->items, CleanupItem, i));
 }
 
 static void
@@ -143,6 +144,8 @@ put_json(const Cleanup *cleanup, Buf *out)
     for (size_t i = 0; i < BUF_COUNT(&cleanup->items, CleanupItem); i++) {
         const CleanupItem *item = &BUF_AT(&cleanup->items, CleanupItem, i);
 
+        if (item->stays)
+            continue;
         jw_object(&json);
         jw_key(&json, "kind");
         jw_cstr(&json, kind_names[item->kind]);
@@ -186,12 +189,12 @@ remove_entry(const char *path, const struct stat *status, int type, struct FTW *
     return remove(path);
 }
 
-/* All below the path; none there is fine. */
+/* All below the path, but for what is mounted there; none there is fine. */
 static bool
 remove_tree(const char *path, Error *err)
 {
     /* one thread, and no other that walks */
-    if (nftw(path, remove_entry, TREE_FDS, FTW_DEPTH | FTW_PHYS) == 0 || /* NOLINT */
+    if (nftw(path, remove_entry, TREE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 || /* NOLINT */
         errno == ENOENT)
         return true;
     return FAIL(err, ERR_INPUT, "cannot remove %s: %s", path, strerrordesc_np(errno));
@@ -363,9 +366,9 @@ note_link(Cleanup *cleanup, const char *path)
 
 /* The setting may name a folder that has more: that stays. */
 static bool
-remove_folder(Cleanup *cleanup, Error *err)
+remove_folder(Cleanup *cleanup, CleanupItem *item, Error *err)
 {
-    const char *folder = cleanup->config->state;
+    const char *folder = item->name;
     AUTO(close_dir) DIR *dir = opendir(folder);
 
     if (dir == NULL && errno != ENOENT)
@@ -379,7 +382,8 @@ remove_folder(Cleanup *cleanup, Error *err)
         TRY(remove_tree(path, err));
     }
     TRY(remove_tree(arena_printf(cleanup->arena, "%s/lock", folder), err));
-    if (rmdir(folder) != 0 && errno != ENOENT)
+    item->stays = rmdir(folder) != 0 && errno != ENOENT;
+    if (item->stays)
         BUF_PUSH(&cleanup->notes, const char *,
                  arena_printf(cleanup->arena, "state folder %s stays: %s", folder,
                               strerrordesc_np(errno)));
@@ -387,7 +391,7 @@ remove_folder(Cleanup *cleanup, Error *err)
 }
 
 static bool
-remove_item(Cleanup *cleanup, const CleanupItem *item, Error *err)
+remove_item(Cleanup *cleanup, CleanupItem *item, Error *err)
 {
     switch (item->kind) {
     case CLEANUP_TABLE:
@@ -399,7 +403,7 @@ remove_item(Cleanup *cleanup, const CleanupItem *item, Error *err)
     case CLEANUP_STATE:
         return store_remove(cleanup->store, item->name, err);
     case CLEANUP_FOLDER:
-        return remove_folder(cleanup, err);
+        return remove_folder(cleanup, item, err);
     }
     return FAIL(err, ERR_BUG, "cleanup: kind %d", (int) item->kind);
 }
@@ -411,7 +415,7 @@ remove_all(Cleanup *cleanup, Error *err)
 
     TRY(claim_state(cleanup, err));
     for (size_t i = 0; i < BUF_COUNT(&cleanup->items, CleanupItem); i++) {
-        const CleanupItem *item = &BUF_AT(&cleanup->items, CleanupItem, i);
+        CleanupItem *item = &BUF_AT(&cleanup->items, CleanupItem, i);
 
         if (item->kind != CLEANUP_TABLE && !forgotten) {
             TRY(forget_tables(cleanup, err));

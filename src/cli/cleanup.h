@@ -23,6 +23,7 @@ typedef struct CleanupItem {
     const char *uuid; /* of the table, for its local key index; NULL: it has no metadata any more */
     size_t objects;
     int64_t bytes;
+    bool stays; /* it has more than what is ours, as a note says */
 } CleanupItem;
 
 typedef struct Cleanup {

@@ -399,4 +399,5 @@ def test_what_else_is_in_the_folder_stays(filled):
     assert f"{folder}/cache was a link: what is in {elsewhere} stays" in done.stderr
     assert elsewhere.exists()
     assert f"state folder {folder} stays: Directory not empty" in done.stderr
+    assert "removed state object" in done.stdout and "state folder" not in done.stdout
     assert sorted(path.name for path in folder.iterdir()) == ["precious", "spill-over"]
