@@ -156,6 +156,7 @@ const SortOrder *metadata_find_sort_order(const TableMetadata *metadata, int ord
 
 /* Value of a table property or summary entry; STR_NULL when absent. */
 Str property_get(const PropertyList *list, const char *key);
+PropertyList property_list_copy(Arena *arena, const PropertyList *list); /* deep */
 /* A new list with key set to value (value.ptr == NULL: removed). */
 PropertyList property_set(Arena *arena, const PropertyList *list, Str key, Str value);
 

@@ -1,8 +1,8 @@
 /* metadata_copy.c - metadata in an arena of its own. */
 #include "iceberg/metadata.h"
 
-static PropertyList
-copy_properties(Arena *arena, const PropertyList *list)
+PropertyList
+property_list_copy(Arena *arena, const PropertyList *list)
 {
     PropertyList out = {.count = list->count, .items = ARENA_ARRAY(arena, Property, list->count)};
 
@@ -23,7 +23,7 @@ copy_history(Arena *arena, const TableMetadata *from, TableMetadata *to)
 
         *snapshot = from->snapshots[i];
         snapshot->manifest_list = arena_str(arena, snapshot->manifest_list);
-        snapshot->summary = copy_properties(arena, &snapshot->summary);
+        snapshot->summary = property_list_copy(arena, &snapshot->summary);
         if (snapshot->json.ptr != NULL)
             snapshot->json = arena_str(arena, snapshot->json);
     }

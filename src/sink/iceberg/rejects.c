@@ -180,9 +180,7 @@ find_counts(IcebergSink *sink, Error *err)
     TRY(catalog_load(sink->catalog, arena, &name, &found_table, &found, err));
     if (found) {
         TRY(metadata_parse(arena, found_table.metadata, &metadata, err));
-        for (size_t i = 0; i < metadata->properties.count; i++)
-            properties = property_set(sink->arena, &properties, metadata->properties.items[i].key,
-                                      metadata->properties.items[i].value);
+        properties = property_list_copy(sink->arena, &metadata->properties);
     }
     sink->rejects_found = ARENA_NEW(sink->arena, PropertyList);
     *sink->rejects_found = properties;
