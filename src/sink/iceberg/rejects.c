@@ -287,7 +287,7 @@ append_reject(Batch *into, const Batch *batch, const Reject *reject)
     into->live_rows++;
 }
 
-/* The rejects of `batch` as rows of the rejects table; those at or before `done` are there already.
+/* The rejects of `batch` as rows of the rejects table; those before `done` are there already.
  */
 static Batch *
 reject_rows(const TableSchema *schema, const Batch *batch, Position done)
