@@ -51,6 +51,12 @@ OPTION("sink.iceberg.s3.session_token", s3_session_token, STRING, NULL, NULL, NU
        "default: AWS_SESSION_TOKEN")
 OPTION("sink.iceberg.s3.ca_file", s3_ca_file, STRING, NULL, NULL, NULL, 0,
        "certificates to trust for the endpoint; default: the system's")
+OPTION(
+    "history.all", history_all_ms, DURATION, "1h", "0s", NULL, 0,
+    "snapshots of a lake table younger than this are kept, of them the last 500; what a tag or a "
+    "branch holds stays whatever its age")
+OPTION("history.hourly", history_hourly_ms, DURATION, "120h", "0s", NULL, 0,
+       "of those that are older, the last one of each hour is kept up to this age")
 OPTION("commit.interval", commit_interval_ms, DURATION, "10s", "100ms", "1h", 0,
        "an epoch is committed this long after its first change")
 OPTION("commit.rows", commit_rows, INT, "1000000", "1", NULL, 0,

@@ -54,6 +54,22 @@ def test_once_copies_streams_and_exits(database, storage, tmp_path):
     assert summary["cdc.position"] == lake.table("orders").position
 
 
+def test_history_is_kept_as_long_as_the_settings_say(database, walberg, lake):
+    database.execute("create table t (id int primary key)")
+    walberg.once(history__hourly="0s")
+
+    def ages_after(ids, **settings):
+        for number in ids:
+            database.execute(f"insert into t values ({number})")
+            walberg.once(history__hourly="0s", **settings)
+        assert compare(database, lake, ["t"]) == ids[-1]
+        return len(lake.table("t").metadata["snapshots"])
+
+    assert ages_after([1, 2, 3]) >= 4
+    assert ages_after([4], history__all="0s") == 1
+    assert ages_after([5, 6], history__all="1h") == 3
+
+
 def test_once_with_nothing_new_writes_no_snapshot(database, walberg, lake):
     database.execute(TABLE)
     fill(database, 5)

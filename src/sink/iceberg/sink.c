@@ -8,8 +8,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-static const int64_t HOUR_MS = 3600000;
-
 static void
 sink_done(Sink *base)
 {
@@ -57,8 +55,8 @@ open_sink(const SinkOptions *options, Sink **out_sink, Error *err)
     sink->database = arena_strdup(sink->arena, options->database);
     sink->cancel = options->cancel;
     sink->retention = (Retention){
-        .keep_hourly_ms = 120 * HOUR_MS,
-        .keep_all_ms = HOUR_MS,
+        .keep_hourly_ms = sink->config->history_hourly_ms,
+        .keep_all_ms = sink->config->history_all_ms,
         .snapshots_max = 500,
         .metadata_log_max = 100,
     };
