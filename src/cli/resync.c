@@ -32,20 +32,24 @@ text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
+/* One that was dropped has its name still; then another may have it, too. */
 static const json_t *
 find_table(const json_t *status, const char *name)
 {
+    const json_t *found = NULL;
     size_t i;
     const json_t *table;
 
     json_array_foreach(json_object_get(status, "tables"), i, table)
     {
-        const char *found = text_of(table, "name");
+        const char *its_name = text_of(table, "name");
+        const char *state = text_of(table, "state");
 
-        if (found != NULL && strcmp(found, name) == 0)
-            return table;
+        if (its_name != NULL && strcmp(its_name, name) == 0 &&
+            (found == NULL || state == NULL || strcmp(state, "dropped") != 0))
+            found = table;
     }
-    return NULL;
+    return found;
 }
 
 /* As typed, or in the schema public. */

@@ -77,6 +77,7 @@ begin_round(Verify *verify, bool sums, Error *err)
         if (table->reason == NULL && (sums || table->open))
             TRY(verify_plan_lake(verify, table, err));
     }
+    verify_leave_standing(verify);
     return verify_note_running(verify, err);
 }
 
@@ -340,6 +341,7 @@ verify_done(Verify *verify)
     catalog_close(verify->catalog);
     store_close(verify->store);
     pg_close(verify->conn);
+    buf_done(&verify->standing);
     arena_free(verify->round_arena);
     arena_free(verify->state_arena);
 }

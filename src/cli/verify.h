@@ -87,6 +87,12 @@ typedef struct VerifyTable {
     Buf shown; /* Difference, at most Verify.limit */
 } VerifyTable;
 
+/* A table that has no part in the stream now. In the arena of the state. */
+typedef struct StandingTable {
+    const char *name;
+    const char *reason;
+} StandingTable;
+
 typedef struct Verify {
     const Cli *cli;
     Config *config;
@@ -105,8 +111,9 @@ typedef struct Verify {
     FileCache files;
     Arena *state_arena; /* of state */
     PipelineState state;
-    bool copying; /* as the running pipeline says */
-    bool parked;
+    Position streamed; /* as the running pipeline says: what all tables that stream have */
+    Buf standing;      /* StandingTable: those that do not */
+    bool copying;
 
     size_t table_count;
     VerifyTable *tables;
@@ -148,6 +155,8 @@ bool verify_load_state(Verify *verify, Error *err) WARN_UNUSED;
 /* Until the lake has all that the snapshot sees. ERR_TRANSIENT: not in time, or nobody streams;
  * with `lenient` a pipeline that is stopped is no error: verify->stopped is set. */
 bool verify_await_lake(Verify *verify, bool lenient, Error *err) WARN_UNUSED;
+/* Then tables that stand still are behind, and get that as the `reason` if they have none. */
+void verify_leave_standing(Verify *verify);
 /* Fix the state of the table that verify_scan_lake() reads. */
 bool verify_plan_lake(Verify *verify, VerifyTable *table, Error *err) WARN_UNUSED;
 void verify_drop_plan(VerifyTable *table);

@@ -31,32 +31,68 @@ verify_load_state(Verify *verify, Error *err)
     return true;
 }
 
+static const char *
+text_of(Arena *arena, const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text == NULL ? NULL : arena_strdup(arena, text);
+}
+
 static void
 look_at_tables(Verify *verify, const json_t *status)
 {
+    Arena *arena = verify->state_arena;
+    const char *committed = text_of(arena, json_object_get(status, "source"), "committed");
     size_t i;
     const json_t *table;
+    Error ignored;
 
-    verify->copying = verify->parked = false;
+    verify->copying = false;
+    verify->streamed = POSITION_NONE;
+    buf_reset(&verify->standing);
+    if (committed == NULL || !position_parse(str_of(committed), &verify->streamed, &ignored))
+        verify->streamed = POSITION_NONE;
     json_array_foreach(json_object_get(status, "tables"), i, table)
     {
-        const char *state = json_string_value(json_object_get(table, "state"));
+        const char *state = text_of(arena, table, "state");
+        bool parked = state != NULL && strcmp(state, "parked") == 0;
+        StandingTable standing = {.name = text_of(arena, table, "name"),
+                                  .reason = "it is being copied, or was just now"};
 
-        if (state != NULL && strcmp(state, "parked") == 0)
-            verify->parked = true;
-        else if (state != NULL && strcmp(state, "streaming") != 0)
-            verify->copying = true;
+        if (standing.name == NULL || state == NULL || strcmp(state, "streaming") == 0 ||
+            strcmp(state, "dropped") == 0)
+            continue;
+        if (parked)
+            standing.reason = "parked: see walberg status";
+        verify->copying |= !parked;
+        BUF_PUSH(&verify->standing, StandingTable, standing);
     }
 }
 
-/* "committed" says that all streaming tables have a position. It may be ahead of a table that has
- * only just been copied and is catching up; what the slot was told never is, but a table that is
- * parked or being copied holds it back. */
+/* What the slot was told, all tables have; but one that is parked or being copied holds that back.
+ * Those that stream are further: the status document says how far, and which they are. */
 static bool
 has_reached(const Verify *verify)
 {
-    return verify->state.acknowledged >= verify->snapshot ||
-           ((verify->copying || verify->parked) && verify->state.committed >= verify->snapshot);
+    return verify->state.acknowledged >= verify->snapshot || verify->streamed >= verify->snapshot;
+}
+
+void
+verify_leave_standing(Verify *verify)
+{
+    if (verify->state.acknowledged >= verify->snapshot)
+        return;
+    for (size_t i = 0; i < BUF_COUNT(&verify->standing, StandingTable); i++) {
+        const StandingTable *standing = &BUF_AT(&verify->standing, StandingTable, i);
+
+        for (size_t k = 0; k < verify->table_count; k++) {
+            VerifyTable *table = &verify->tables[k];
+
+            if (table->reason == NULL && strcmp(table->name, standing->name) == 0)
+                table->reason = arena_strdup(verify->arena, standing->reason);
+        }
+    }
 }
 
 static bool
@@ -72,8 +108,8 @@ look(Verify *verify, bool *out_running, Error *err)
     /* replaced by rename, but it may be of another version */
     if (!state_folder_status(verify->config, verify->round_arena, &status, &ignored))
         status = NULL;
-    look_at_tables(verify, status);
     TRY(verify_load_state(verify, err));
+    look_at_tables(verify, status);
     if (*out_running && (verify->copying || !has_reached(verify)))
         progress_note(&verify->progress, json_string_value(json_object_get(status, "error")));
     return true;

@@ -53,8 +53,8 @@ OPTION("sink.iceberg.s3.ca_file", s3_ca_file, STRING, NULL, NULL, NULL, 0,
        "certificates to trust for the endpoint; default: the system's")
 OPTION(
     "history.all", history_all_ms, DURATION, "1h", "0s", NULL, 0,
-    "snapshots of a lake table younger than this are kept, of them the last 500; what a tag or a "
-    "branch holds stays whatever its age")
+    "snapshots of a lake table younger than this are kept, of them the last 500. The last 10 stay "
+    "whatever their age, and so does what a tag or a branch holds")
 OPTION("history.hourly", history_hourly_ms, DURATION, "120h", "0s", NULL, 0,
        "of those that are older, the last one of each hour is kept up to this age")
 OPTION("commit.interval", commit_interval_ms, DURATION, "10s", "100ms", "1h", 0,

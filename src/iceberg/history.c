@@ -31,10 +31,11 @@ thin_snapshots(TableMetadata *out, const Retention *retention)
         bool of_hour = age_ms < retention->keep_hourly_ms &&
                        snapshot.timestamp_ms / HOUR_MS != newer_ms / HOUR_MS;
         bool young = !of_hour && age_ms < retention->keep_all_ms && young_count < limit;
+        bool last = count - i <= retention->snapshots_min;
 
         young_count += young;
         newer_ms = snapshot.timestamp_ms;
-        if (of_hour || young || is_referenced(out, snapshot.snapshot_id))
+        if (of_hour || young || last || is_referenced(out, snapshot.snapshot_id))
             out->snapshots[--start] = snapshot;
     }
     out->snapshots += start;

@@ -164,7 +164,8 @@ PropertyList property_set(Arena *arena, const PropertyList *list, Str key, Str v
 typedef struct Retention {
     int64_t keep_hourly_ms; /* the last snapshot of each hour up to this age */
     int64_t keep_all_ms;    /* the others that are younger than this */
-    size_t snapshots_max;   /* never more of these, the youngest win; 0: no limit */
+    size_t snapshots_min;   /* the last ones stay whatever their age, the newest in any case */
+    size_t snapshots_max;   /* never more young ones, the youngest win; 0: no limit */
     size_t metadata_log_max;
 } Retention;
 

@@ -89,7 +89,7 @@ struct PgType {
     PgMember *members;  /* composites */
     int member_count;
     int word_count; /* labels of an enum, attributes of a composite; in the order of their making */
-    uint64_t *words;    /* a hash of each, of who wrote it, and of all before it */
+    uint64_t *words;    /* a hash of each, of who wrote a label, and of all before it */
     uint32_t words_xid; /* the youngest transaction that wrote one */
     char typtype;       /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
     char delimiter;     /* pg_type.typdelim of the element, for arrays */

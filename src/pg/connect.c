@@ -386,7 +386,7 @@ pg_is_leaving(const PgConnect *connect)
     Error err;
 
     conn->cancel = connect->cancel;
-    conn->answer_ms = -1;
+    conn->answer_ms = 1000 * (int64_t) connect->connect_timeout_s;
     return parse_conninfo(connect->conninfo, &parsed, &err) &&
            !establish(conn, connect, &parsed, &err) &&
            strcmp(conn->sqlstate, "57P03") == 0; /* cannot_connect_now */

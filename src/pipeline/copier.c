@@ -38,6 +38,7 @@ add_table(Copier *copier, PipeTable *table)
     CopyTable *copy = &copier->tables[copier->count++];
 
     copy->table = table;
+    copy->relid = table->schema->relid;
     copy->before = resume_progress(copier->pl, table);
     resume_ranges(copier->pl, table, &copier->done_before);
     atomic_store(&table->state, TABLE_COPYING);
@@ -326,9 +327,10 @@ leave_out(Pipeline *pl, const Finished *finished)
     CopyTable *copy = finished->copy;
     Error err;
 
-    if (!finished->repeats)
+    /* its last part may be done after all, and committed */
+    if (!finished->repeats && is_on_its_way(copy->table))
         (void) !writer_park_alone(pl, copy->table, "cannot copy it", &finished->error);
-    else if (atomic_load(&copy->left) > 0 && pipeline_try_state(pl, &err))
+    else if (finished->repeats && atomic_load(&copy->left) > 0 && pipeline_try_state(pl, &err))
         copier_refuse(copy, NULL, &finished->error);
 }
 

@@ -23,6 +23,7 @@ typedef struct Finished {
 /* A table under this copy. */
 struct CopyTable {
     PipeTable *table;
+    uint32_t relid;        /* workers do not look at the schemas of others' tables */
     atomic_int left;       /* tasks */
     atomic_int working;    /* workers that are at it */
     atomic_bool refused;   /* a worker has the error and is about to say so: */

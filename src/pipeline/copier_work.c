@@ -129,7 +129,7 @@ static CopyTable *
 table_of_task(Copier *copier, const CopyTask *task)
 {
     for (size_t i = 0; i < copier->count; i++)
-        if (copier->tables[i].table->schema->relid == task->table->relid)
+        if (copier->tables[i].relid == task->table->relid)
             return &copier->tables[i];
     abort(); /* the plan has tasks of these tables only */
 }

@@ -78,6 +78,16 @@ held_now(Held *held)
     return now;
 }
 
+/* The source does not say: what it said before may be old. */
+static void
+held_forget(Held *held)
+{
+    pthread_mutex_lock(&held->lock);
+    held->now = (HeldWal){0};
+    held->window = held->last = (Low){0};
+    pthread_mutex_unlock(&held->lock);
+}
+
 static bool
 ask(const Held *held, PgConn **conn, Arena *arena, Slot *out_slot, Error *err)
 {
@@ -108,6 +118,7 @@ held_main(void *arg)
             continue;
         }
         log_debug("cannot look at the slot", LOG_STR("error", err.msg));
+        held_forget(held);
         pg_close(conn);
         conn = NULL;
     }

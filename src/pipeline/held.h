@@ -8,7 +8,7 @@
 typedef struct Held Held;
 
 typedef struct HeldWal {
-    Position server;  /* the server's own, as of a few seconds ago */
+    Position server;  /* its own, as of a few seconds ago; POSITION_NONE: not known */
     Position restart; /* WAL from here on is kept; POSITION_NONE: not known */
     bool growth_known;
     int64_t growth; /* bytes per second; negative: it shrinks */

@@ -325,6 +325,7 @@ prepare_session(Pipeline *pl, Error *err)
     if (pl->new_tables)
         TRY(tables_take_new(pl, err));
     TRY(shapes_apply(pl, err));
+    pl->committed = pl->state.acknowledged; /* a table that joins may lack what others have */
     for (size_t i = 0; i < pl->table_count; i++) {
         PipeTable *table = pl->tables[i];
         bool joins;
@@ -338,7 +339,6 @@ prepare_session(Pipeline *pl, Error *err)
         table->done = pipe_table_is_hidden(table) ? table->sink_table->replay_from
                                                   : table->sink_table->position;
     }
-    pl->committed = pl->state.acknowledged; /* a table that joins may lack what others have */
     if (pl->copier == NULL && tables_waiting(pl) > 0)
         TRY(copier_start(pl, err));
     return true;

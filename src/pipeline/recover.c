@@ -277,6 +277,8 @@ recover_source(Pipeline *pl, Error *err)
     random_uuid(pl->writer);
     pl->publication_is_ours = pl->config->source_publication == NULL;
     TRY(config_resolve(pl->options->config, pl->options->arena, pl->server.database, err));
+    if (pl->config->source_failover)
+        TRY(source_server_check_failover(&pl->server, err));
     log_info("connected", LOG_STR("source", pg_describe(pl->conn)),
              LOG_STR("server", pl->server.version_text), LOG_STR("pipeline", pl->config->pipeline));
     if (pl->options->once)
@@ -532,8 +534,6 @@ keep_on_standbys(Pipeline *pl, Error *err)
 bool
 recover_slot(Pipeline *pl, Error *err)
 {
-    if (pl->config->source_failover)
-        TRY(source_server_check_failover(&pl->server, err));
     if (pl->state.phase == SLOT_CREATING)
         return make_slot(pl, err);
     TRY(check_slot(pl, err));

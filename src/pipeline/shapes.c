@@ -147,14 +147,25 @@ shapes_apply(Pipeline *pl, Error *err)
 
 /* --- copied again ---------------------------------------------------------------------------- */
 
-/* The table as the catalog has it: by oid, or the one that was made again under its name. */
+static bool
+is_known(const Pipeline *pl, uint32_t relid)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (pl->tables[i]->schema->relid == relid)
+            return true;
+    return false;
+}
+
+/* The table as the catalog has it: by oid, or the one that was made again under its name; not
+ * another one of ours that got its name when it was dropped. */
 static const SourceTable *
-find_source(const SourceTables *now, const PipeTable *table)
+find_source(const Pipeline *pl, const SourceTables *now, const PipeTable *table)
 {
     const SourceTable *found = source_tables_find(now, table->schema->relid);
 
     for (int i = 0; i < now->count && found == NULL; i++)
-        if (strcmp(now->items[i].qualified, table->schema->qualified) == 0)
+        if (strcmp(now->items[i].qualified, table->schema->qualified) == 0 &&
+            !is_known(pl, now->items[i].relid))
             found = &now->items[i];
     return found;
 }
@@ -231,7 +242,7 @@ shapes_refresh(Pipeline *pl, Error *err)
         PipeTable *table = pl->tables[i];
 
         if (atomic_load(&table->state) != TABLE_WAITING ||
-            refresh(pl, table, find_source(&now, table), &publication, err))
+            refresh(pl, table, find_source(pl, &now, table), &publication, err))
             continue;
         if (err->kind == ERR_INPUT)
             pipe_table_park(table, err->msg);
@@ -254,23 +265,37 @@ is_on_its_way(const PipeTable *table)
                                                                  pipe_table_is_hidden(table)));
 }
 
+/* One that was dropped has its name still; then another may have it, too. */
+static PipeTable *
+find_named(const Pipeline *pl, const char *name)
+{
+    PipeTable *found = NULL;
+
+    for (size_t i = 0; i < pl->table_count; i++) {
+        PipeTable *table = pl->tables[i];
+
+        if (strcmp(table->schema->qualified, name) == 0 && (found == NULL || found->dropped))
+            found = table;
+    }
+    return found;
+}
+
 static void
 copy_again(Pipeline *pl, const char *name)
 {
-    for (size_t i = 0; i < pl->table_count; i++) {
-        PipeTable *table = pl->tables[i];
-        StateTable *known = tables_state(pl, table);
+    PipeTable *table = find_named(pl, name);
+    StateTable *known;
 
-        if (strcmp(table->schema->qualified, name) != 0)
-            continue;
-        if (is_on_its_way(table))
-            return;
-        if (known != NULL)
-            known->mended = false;
-        writer_copy_again(pl, table, "asked for by walberg resync");
+    if (table == NULL) {
+        log_warn("resync of an unknown table", LOG_STR("table", name));
         return;
     }
-    log_warn("resync of an unknown table", LOG_STR("table", name));
+    if (is_on_its_way(table))
+        return;
+    known = tables_state(pl, table);
+    if (known != NULL)
+        known->mended = false;
+    writer_copy_again(pl, table, "asked for by walberg resync");
 }
 
 static void

@@ -20,6 +20,26 @@ put_position(JsonWriter *json, const char *key, Position position)
     jw_cstr(json, POSITION_TEXT(position));
 }
 
+/* The reader gave it up and the main thread has not said yet what becomes of it. */
+static bool
+is_given_up(const PipeTable *table)
+{
+    return atomic_load(&table->state) == TABLE_PARKED && table->error == NULL;
+}
+
+/* What every table has that is shown as streaming. `verify` relies on that. */
+static void
+put_committed(const Pipeline *pl, JsonWriter *json)
+{
+    for (size_t i = 0; i < pl->table_count; i++)
+        if (is_given_up(pl->tables[i])) {
+            jw_key(json, "committed");
+            jw_null(json);
+            return;
+        }
+    put_position(json, "committed", pl->committed);
+}
+
 static void
 put_source(Pipeline *pl, JsonWriter *json)
 {
@@ -40,6 +60,7 @@ put_source(Pipeline *pl, JsonWriter *json)
     jw_key(json, "slot");
     jw_cstr(json, pl->config->source_slot);
     put_position(json, "server_position", server);
+    put_committed(pl, json);
     put_position(json, "acknowledged", acknowledged);
     jw_key(json, "lag_bytes");
     jw_int(json, idle ? 0 : (int64_t) (server - acknowledged));
@@ -73,13 +94,10 @@ put_error(JsonWriter *json, const char *error)
     jw_str(json, error == NULL ? STR_NULL : str_of(error));
 }
 
-/* The reader gave it up and the main thread has not said yet what becomes of it. */
 static TableState
 state_of(const PipeTable *table)
 {
-    TableState state = atomic_load(&table->state);
-
-    return state == TABLE_PARKED && table->error == NULL ? TABLE_STREAMING : state;
+    return is_given_up(table) ? TABLE_STREAMING : atomic_load(&table->state);
 }
 
 static void

@@ -168,7 +168,9 @@ add_words(Arena *arena, const PgResult *words, const TypeSet *types)
         for (all = 0; row < end; row++) {
             Str word = pg_value(words, row, 2);
             uint32_t xid = (uint32_t) pg_value_int(words, row, 3);
-            const uint64_t parts[] = {all, (uint64_t) pg_value_int(words, row, 1), xid,
+            /* a label may have been another one in between; attributes are told by number */
+            uint64_t written = type->typtype == 'e' ? xid : 0;
+            const uint64_t parts[] = {all, (uint64_t) pg_value_int(words, row, 1), written,
                                       hash128(word.ptr, word.len, 0).low};
 
             all = hash128(parts, sizeof parts, 0).low;

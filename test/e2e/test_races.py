@@ -145,6 +145,43 @@ def test_a_renamed_table_and_one_that_took_its_name(database, walberg, lake):
                         "select count(*) from t").stdout.split()[-1] == "2"
 
 
+REPLACED = "begin; drop table t; alter table t_new rename to t; commit"
+
+
+def test_a_table_is_replaced_while_its_copy_waits(database, walberg, lake):
+    """By another one that waits: neither gets the rows of the other, nor its own twice."""
+    create(database, "a0")
+    database.execute("create table t (id int primary key)", "insert into t values (1)",
+                     "create table t_new (id int primary key)", "insert into t_new values (2), (3)")
+    walberg.start(copy__workers=1)
+    copying(database)
+    database.execute(REPLACED)
+    wait_for("both to be settled", lambda: "parked table=public.t " in walberg.log()
+             and "copied table=public.t " in walberg.log(), 60)
+    database.execute("insert into t values (4)")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"], called={"t": "t_new"})
+    assert not lake.table("t").metadata.get("snapshots")
+
+
+def test_a_table_is_replaced_and_copied_again(database, walberg, lake):
+    """The one that has the name now, not the one that was dropped."""
+    database.execute("create table t (id int primary key)", "insert into t values (1)",
+                     "create table t_new (id int primary key)", "insert into t_new values (2), (3)")
+    start(walberg)
+    database.execute(REPLACED)
+    wait_for("both to be known", lambda: sorted(
+        (t["name"], t["lake"], t["state"]) for t in walberg.status()["tables"]) == [
+            ("public.t", "public.t", "dropped"), ("public.t", "public.t_new", "streaming")], 30)
+    copied = walberg.log().count("copied table=")
+    assert walberg.call("resync", *walberg.positional(), "t").returncode == 0
+    assert walberg.log().count("copied table=") == copied + 1
+    database.execute("insert into t values (4)")
+    walberg.wait_caught_up()
+    compare(database, lake, ["t"], called={"t": "t_new"})
+    assert lake.table("t").position < lake.table("t_new").position
+
+
 @pytest.mark.parametrize("running", [True, False], ids=["running", "at_start"])
 def test_a_new_table_takes_the_second_name_of_another(running, database, walberg, lake):
     """Both are known from then on, each by what it is called in the lake."""

@@ -1,4 +1,5 @@
 """walberg resync: a table is copied again, and nobody else notices."""
+import json
 import os
 import shutil
 import subprocess
@@ -6,6 +7,7 @@ import threading
 
 import pytest
 from pyiceberg.table import StaticTable
+from test_copy import HeldCopy, create
 from test_gaps import roll_back
 from test_parked import set_property, warehouse
 
@@ -172,6 +174,27 @@ def test_queries_go_on_while_a_table_is_copied_in_the_middle_of_a_backlog(databa
     assert seen == sorted(seen) and all(rows == last + 1 for rows, last in seen), seen
     assert len(set(seen)) > 5, seen
     wait_for("the copy", lambda: is_equal(database, lake, ["t", "s"]), 30)
+
+
+def test_a_table_that_waits_for_others_is_not_called_different(database, walberg, lake):
+    """Its copy is there, and the stream brings it up when those of the others are, too."""
+    create(database, "huge")
+    database.execute(*TABLES)
+    start(walberg)
+    before = walberg.log().count("copied table=public.t ")
+    asked = threading.Thread(target=resync, args=(walberg, "t", "huge"))
+    asked.start()
+    with HeldCopy(database, "huge"):
+        wait_for("t", lambda: walberg.log().count("copied table=public.t ") > before, 30)
+        database.execute("update t set v = 'later'", "insert into other values (1)")
+        wait_for("the others", lambda: is_equal(database, lake, ["other"]), 30)
+        done = walberg.call("verify", "--json", *walberg.positional())
+    asked.join(60)
+    results = {t["name"]: t["result"] for t in json.loads(done.stdout)["tables"]}
+    assert results == {"public.t": "not compared", "public.huge": "not compared",
+                       "public.other": "equal"}
+    walberg.wait_caught_up()
+    walberg.call("verify", *walberg.positional(), check=True)
 
 
 def test_of_a_table_that_was_parked_when_it_was_new(database, walberg, lake):

@@ -35,6 +35,7 @@ def verified(walberg):
     """False while a table is not compared: one that was altered without a change after it is copied
     again as soon as the catalogs were looked at, which may be after its rows were found equal."""
     done = walberg.call("verify", "--json", *walberg.positional())
+    assert done.stdout, done.stderr
     tables = json.loads(done.stdout)["tables"]
     assert not [table for table in tables if table["result"] == "different"], done.stdout
     return done.returncode == 0

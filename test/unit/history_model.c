@@ -50,6 +50,7 @@ begin(Model *model, uint64_t seed)
     model->retention = (Retention){
         .keep_all_ms = (int64_t) draw(&model->random, 3) * HOUR_MS,
         .keep_hourly_ms = (int64_t) draw(&model->random, 20) * HOUR_MS,
+        .snapshots_min = draw(&model->random, 4),
         .snapshots_max = (size_t) draw(&model->random, 2) * (1 + draw(&model->random, 20)),
         .metadata_log_max = draw(&model->random, 10),
     };
@@ -145,7 +146,8 @@ is_there(const Model *model, const Snapshot *snapshot)
     return metadata_find_snapshot(model->metadata, snapshot->snapshot_id) != NULL;
 }
 
-/* The last of each hour, those that are young up to the limit, the tagged one, and no others. */
+/* The last of each hour, those that are young up to the limit, the last few, the tagged one, and no
+ * others. */
 static void
 expect_kept(const Model *model)
 {
@@ -164,6 +166,7 @@ expect_kept(const Model *model)
             stays = true;
             young++;
         }
+        stays |= model->count - i <= retention->snapshots_min;
         assert_true(is_there(model, snapshot) == (stays || snapshot->snapshot_id == model->tagged));
     }
 }

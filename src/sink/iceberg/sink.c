@@ -57,6 +57,8 @@ open_sink(const SinkOptions *options, Sink **out_sink, Error *err)
     sink->retention = (Retention){
         .keep_hourly_ms = sink->config->history_hourly_ms,
         .keep_all_ms = sink->config->history_all_ms,
+        /* queries show one before the newest until all tables are as far */
+        .snapshots_min = 10,
         .snapshots_max = 500,
         .metadata_log_max = 100,
     };
