@@ -19,6 +19,9 @@ typedef struct NumericCheck {
  * the table, at most half a GB of it. */
 void check_numerics(NumericCheck *check, const SourceTable *table, const TableRule *rule);
 
+/* When a table has money: how many digits after the point it has, and for whom it has others. */
+void check_money(Report *report, PgConn *conn, const SourceTables *tables);
+
 typedef struct PartitionCheck {
     Report *report;
     Arena *arena;

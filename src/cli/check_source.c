@@ -473,5 +473,6 @@ check_source(Report *report, Config *config)
     }
     check_publication(&check);
     check_open_files(&check);
+    check_money(report, check.conn, &check.tables);
     check_tables(&check);
 }

@@ -20,7 +20,8 @@ const char *number_parse_float32(Str text, float *out_value);
 /* Unscaled, at most 38 digits. Never rounded: fractional digits beyond `scale` must be zeros. */
 const char *number_parse_decimal(Str text, int precision, int scale, __int128 *out_value);
 
-/* money under lc_monetary = C: "-$1,234.56", into cents. */
+/* money under lc_monetary = C: "-$1,234.56", into the smallest unit, which is whatever the locale
+ * that it was written under says: C prints 1234 of it as $12.34. */
 const char *number_parse_money(Str text, __int128 *out_value);
 
 #endif

@@ -203,6 +203,15 @@ finds_rows(const TableSchema *source, int column)
     return finds;
 }
 
+static void
+put_type_name(Buf *out, const Type *type)
+{
+    if (type_is_nested(type))
+        type_duckdb_name(type, out);
+    else
+        type_iceberg_name(type, out);
+}
+
 static bool
 fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, SchemaColumn *column,
            Error *err)
@@ -210,6 +219,7 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
     bool null_is_fine = want->defaults_are_null &&
                         !finds_rows(want->source, schema_find_attnum(want->source, column->attnum));
     const Field *known = find_attnum(metadata, column->attnum);
+    AUTO_BUF Buf is = {0};
     AUTO_BUF Buf was = {0};
 
     if (known != NULL && fit_type(fit, known->type, column->field.type)) {
@@ -228,12 +238,11 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
         return FAIL(err, ERR_COPY, "column %.*s was added with a default that old rows have, too",
                     STR_ARG(column->field.name));
     if (known != NULL && !want->fresh) {
-        if (type_is_nested(known->type))
-            type_duckdb_name(known->type, &was);
-        else
-            type_iceberg_name(known->type, &was);
-        return FAIL(err, ERR_COPY, "column %.*s changed its type to %s, and the lake has it as %s",
-                    STR_ARG(column->field.name), column->pg_type, buf_text(&was));
+        put_type_name(&is, column->field.type);
+        put_type_name(&was, known->type);
+        return FAIL(err, ERR_COPY,
+                    "column %.*s changed its type to %s (%s), and the lake has it as %s",
+                    STR_ARG(column->field.name), column->pg_type, buf_text(&is), buf_text(&was));
     }
     fresh_ids(fit, &column->field);
     return true;

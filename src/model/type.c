@@ -59,7 +59,8 @@ static const TypeRow type_rows[] = {
     {700, "float4", TYPE_FLOAT32, FORM_PLAIN, "real; NaN, infinities and -0 as they are"},
     {701, "float8", TYPE_FLOAT64, FORM_PLAIN, "double precision; likewise"},
     {790, "money", TYPE_DECIMAL, FORM_MONEY,
-     "two digits after the point, also where lc_monetary has none: 1234 yen are 12.34"},
+     "as many digits after the point as lc_monetary has: (19,0) for yen; as text always like in "
+     "the locale C: $12.34 for 1234 yen"},
     {1042, "bpchar", TYPE_STRING, FORM_PLAIN, "char(n), with its blanks"},
     {1043, "varchar", TYPE_STRING, FORM_PLAIN, ""},
     {1082, "date", TYPE_DATE, FORM_PLAIN, "every year; infinity is a reject"},
@@ -80,6 +81,8 @@ static const TypeRow type_rows[] = {
 
 enum {
     FIRST_NORMAL_OID = 16384, /* FirstNormalObjectId: below are the built-in types */
+    MONEY_OID = 790,
+    MONEY_DIGITS = 2, /* of lc_monetary = C */
     INT2VECTOR_OID = 22,
     OIDVECTOR_OID = 30,
     NUMERIC_PRECISION_MAX = 38, /* Iceberg's */
@@ -112,7 +115,8 @@ type_row(size_t i, PgType *out_type)
                          .name = str_of(row->name),
                          .typtype = 'b',
                          .delimiter = ',',
-                         .typmod = -1};
+                         .typmod = -1,
+                         .money_digits = MONEY_DIGITS};
     return row->note;
 }
 
@@ -175,14 +179,20 @@ new_numeric(Arena *arena, int32_t typmod)
     return type;
 }
 
+bool
+type_is_money(const PgType *pg)
+{
+    return pg->oid == MONEY_OID;
+}
+
 static Type *
-new_money(Arena *arena)
+new_money(Arena *arena, const PgType *pg)
 {
     Type *type = new_type(arena, TYPE_DECIMAL, 0);
 
     type->form = FORM_MONEY;
-    type->precision = 19; /* int64 cents */
-    type->scale = 2;
+    type->precision = 19; /* int64, in the smallest unit */
+    type->scale = pg->money_digits;
     return type;
 }
 
@@ -196,7 +206,7 @@ map_base(Arena *arena, const PgType *pg, int32_t typmod, int depth)
     if (row == NULL)
         return new_type(arena, TYPE_STRING, 0);
     if (row->form == FORM_MONEY)
-        return new_money(arena);
+        return new_money(arena, pg);
     if (row->kind == TYPE_DECIMAL)
         return new_numeric(arena, typmod);
     if (row->kind == TYPE_MAP || row->kind == TYPE_LIST) {

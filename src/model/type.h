@@ -36,7 +36,8 @@ enum { TYPE_KIND_COUNT = TYPE_STRUCT + 1, TYPE_DEPTH_MAX = 16 };
 /* How the Postgres text of a value is spelled when its kind alone does not say. */
 typedef enum TextForm {
     FORM_PLAIN,
-    FORM_MONEY,    /* TYPE_DECIMAL from "-$1,234.56" (lc_monetary is pinned to C) */
+    /* TYPE_DECIMAL from "-$1,234.56": lc_monetary is pinned to C, whatever the scale */
+    FORM_MONEY,
     FORM_EWKB,     /* TYPE_BINARY from hexadecimal digits without \x (PostGIS) */
     FORM_BRACKETS, /* TYPE_LIST from "[1,2,3]" (pgvector) */
     /* TYPE_LIST that is a further dimension of the list around it: {{1,2},{3,4}}, and never NULL.
@@ -84,6 +85,7 @@ typedef struct PgMember {
 struct PgType {
     uint32_t oid;
     int32_t typmod;     /* domains: the base type's typmod */
+    int money_digits;   /* money: after the point, see pg_money_digits() */
     Str name;           /* pg_type.typname, e.g. "int4", "hstore" */
     const PgType *base; /* arrays: the element; domains: the base type; ranges: of their bounds */
     PgMember *members;  /* composites */
@@ -100,6 +102,8 @@ struct PgType {
  * pg_attribute.atttypmod, dimensions attndims (0 when unknown counts as 1 for an array). What has
  * no exact home becomes TYPE_STRING: its Postgres text. Never fails. */
 const Type *type_from_postgres(Arena *arena, const PgType *pg, int32_t typmod, int dimensions);
+
+bool type_is_money(const PgType *pg);
 
 /* Row i of the type table as a type of a database, and what docs/types.md says of it; NULL behind
  * the last one. */

@@ -107,6 +107,10 @@ bool pg_exec(PgConn *conn, Arena *arena, const char *sql, PgResult *out_result,
 /* A statement may wait in the server for a long time: then this is called every second, by the
  * thread that waits. Not on an impatient connection. NULL: no more. */
 void pg_set_beat(PgConn *conn, void (*beat)(void *arg), void *arg);
+/* How many digits after the point an amount of money has under lc_monetary = `locale`; NULL: under
+ * the source's own, which the role, the database or the server gives this session. Inside of a
+ * transaction or not, lc_monetary is C again afterwards. */
+bool pg_money_digits(PgConn *conn, const char *locale, int *out_digits, Error *err) WARN_UNUSED;
 /* The SQLSTATE of the last failure on this connection, "" when none: "42501". */
 const char *pg_sqlstate(const PgConn *conn);
 

@@ -20,7 +20,6 @@ static const struct {
     {"timezone", "UTC"},
     {"extra_float_digits", "3"},
     {"bytea_output", "hex"},
-    {"lc_monetary", "C"},
     {"xmloption", "content"},
     {"quote_all_identifiers", "off"},
     {"search_path", "pg_catalog"}, /* regclass and friends print by it */
@@ -31,10 +30,12 @@ static const struct {
     {"statement_timeout", "0"},
     {"lock_timeout", "0"},
     {"idle_in_transaction_session_timeout", "0"},
+    {"lc_monetary", "C"}, /* the last: by SET, so that RESET has the source's own */
 };
 
 enum {
     PINNED_COUNT = sizeof pinned / sizeof pinned[0],
+    STARTUP_COUNT = PINNED_COUNT - 1,
     CONNECT_TIMEOUT_S = 10,
     IMPATIENT_LOCK_MS = 2000,
     IMPATIENT_ANSWER_MS = 60000,
@@ -143,7 +144,7 @@ start_connection(const PgConnect *connect, const Parsed *parsed)
 
     if (parsed->options != NULL)
         buf_cstr(&options, parsed->options);
-    for (size_t i = 0; i < PINNED_COUNT; i++)
+    for (int i = 0; i < STARTUP_COUNT; i++)
         buf_printf(&options, " -c %s=%s", pinned[i].name, pinned[i].value);
 
     /* In this order: what stands before dbname is a default, what stands behind it is final. */
@@ -297,8 +298,8 @@ wanted_encoding(const PgConn *conn)
     return server != NULL && strcmp(server, "SQL_ASCII") == 0 ? "SQL_ASCII" : "UTF8";
 }
 
-/* Timeouts that only newer servers know, then whether every pinned setting took: a pooler may
- * swallow them. */
+/* What is not pinned by the startup, then whether every pinned setting took: a pooler may swallow
+ * them. */
 static bool
 check_settings(PgConn *conn, Error *err)
 {
@@ -306,6 +307,8 @@ check_settings(PgConn *conn, Error *err)
     AUTO_BUF Buf sql = {0};
     PgResult result;
 
+    for (int i = STARTUP_COUNT; i < PINNED_COUNT; i++)
+        buf_printf(&sql, "SET %s = '%s';", pinned[i].name, pinned[i].value);
     if (pg_server_version(conn) >= 140000)
         buf_cstr(&sql, "SET idle_session_timeout = 0;");
     if (pg_server_version(conn) >= 170000)
@@ -375,6 +378,25 @@ pg_connect(const PgConnect *connect, PgConn **out_conn, Error *err)
     TRY(establish(conn, connect, &parsed, err));
     *out_conn = conn;
     conn = NULL;
+    return true;
+}
+
+/* money::numeric has as many digits as the locale's frac_digits: src/backend/utils/adt/cash.c,
+ * cash_numeric(). Two statements of one message are one transaction: when the second fails, the
+ * setting is what it was. */
+bool
+pg_money_digits(PgConn *conn, const char *locale, int *out_digits, Error *err)
+{
+    AUTO_ARENA Arena *arena = arena_new();
+    PgResult result;
+    const char *set = "RESET lc_monetary";
+
+    if (locale != NULL)
+        set = arena_printf(arena, "SET lc_monetary = %s", pg_quote_literal(arena, str_of(locale)));
+    TRY(pg_exec(conn, arena, arena_printf(arena, "%s; SELECT scale('0'::money::numeric)", set),
+                &result, err));
+    TRY(pg_exec(conn, NULL, "SET lc_monetary = 'C'", NULL, err));
+    *out_digits = (int) pg_value_int(&result, 0, 0);
     return true;
 }
 

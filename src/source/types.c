@@ -194,6 +194,20 @@ oids_of(Arena *arena, const PgResult *types, const char *kinds)
                             (int) BUF_COUNT(&oids, uint32_t));
 }
 
+/* Only when there is money: the locale's name of its currency need not be in the database's
+ * encoding, and then every amount is an error. */
+static bool
+ask_money_digits(PgConn *conn, const TypeSet *types, Error *err)
+{
+    for (int i = 0; i < types->count; i++) {
+        PgType *type = &types->types[i];
+
+        if (type_is_money(type) && !pg_money_digits(conn, NULL, &type->money_digits, err))
+            return WRAP(err, "ask how many digits after the point money has");
+    }
+    return true;
+}
+
 bool
 source_types_load(PgConn *conn, Arena *arena, const uint32_t *oids, int count, TypeSet *out_types,
                   Error *err)
@@ -214,5 +228,5 @@ source_types_load(PgConn *conn, Arena *arena, const uint32_t *oids, int count, T
         return WRAP(err, "read labels of enums");
     TRY(source_types_build(arena, &types, &members, out_types, err));
     add_words(arena, &words, out_types);
-    return true;
+    return ask_money_digits(conn, out_types, err);
 }

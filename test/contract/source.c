@@ -150,17 +150,44 @@ passwords_are_asked_for_and_checked(void **state)
     }
 }
 
+/* Whatever happens, lc_monetary is C again; RESET finds that of the role. */
+static void
+money_is_asked_of_the_source(PgConn *conn, Arena *arena)
+{
+    static const char now[] = "SELECT current_setting('lc_monetary')";
+    Error err = {0};
+    int digits = 0;
+
+    assert_string_equal(ask(conn, arena, now), "C");
+    OK(pg_money_digits(conn, NULL, &digits, &err));
+    assert_int_equal(digits, 2);
+    OK(pg_money_digits(conn, "C.UTF-8", &digits, &err));
+    FAILS(pg_money_digits(conn, "no'where", &digits, &err), ERR_INPUT);
+    assert_string_equal(ask(conn, arena, now), "C");
+    run_sql(conn, "BEGIN");
+    OK(pg_money_digits(conn, NULL, &digits, &err));
+    assert_string_equal(ask(conn, arena, now), "C");
+    FAILS(pg_money_digits(conn, "nowhere", &digits, &err), ERR_INPUT);
+    run_sql(conn, "ROLLBACK");
+    assert_string_equal(ask(conn, arena, now), "C");
+    assert_string_equal(ask(conn, arena,
+                            "RESET lc_monetary; SELECT"
+                            " current_setting('lc_monetary')"),
+                        "C.UTF-8");
+}
+
 static void
 settings_are_pinned_over_role_and_database(void **state)
 {
     (void) state;
 
     static const char *const settings[] = {
-        "datestyle = 'SQL, DMY'", "intervalstyle = iso_8601",  "timezone = 'Asia/Kolkata'",
-        "extra_float_digits = 0", "bytea_output = escape",     "search_path = public",
-        "statement_timeout = 1",  "xmloption = document",      "quote_all_identifiers = on",
-        "row_security = on",      "client_encoding = LATIN1",  "standard_conforming_strings = off",
-        "lock_timeout = 1",       "synchronize_seqscans = on", "jit = on",
+        "datestyle = 'SQL, DMY'",  "intervalstyle = iso_8601",  "timezone = 'Asia/Kolkata'",
+        "extra_float_digits = 0",  "bytea_output = escape",     "search_path = public",
+        "statement_timeout = 1",   "xmloption = document",      "quote_all_identifiers = on",
+        "row_security = on",       "client_encoding = LATIN1",  "standard_conforming_strings = off",
+        "lock_timeout = 1",        "synchronize_seqscans = on", "jit = on",
+        "lc_monetary = 'C.UTF-8'",
     };
     static const char values[] =
         "SELECT concat_ws('|', timestamptz '2026-11-30 10:00+00', interval '1 day 2 hours',"
@@ -183,6 +210,7 @@ settings_are_pinned_over_role_and_database(void **state)
                                 "SELECT setting FROM pg_settings"
                                 " WHERE name = 'statement_timeout'"),
                             "0");
+        money_is_asked_of_the_source(conn, arena);
     }
     /* options of the user stay */
     AUTO_PG PgConn *conn = connect_with(&pg, "options='-c work_mem=7MB'", false);

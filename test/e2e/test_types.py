@@ -5,12 +5,7 @@ type holds its edge values twice: rows that were there at the start, and rows in
 moved to other keys while the program was streaming. All types go through one run, each in a table
 of its own, so that a type that fails names itself.
 """
-import os
-import pathlib
-import subprocess
-import tempfile
 
-import psycopg
 import pytest
 
 from lib import values
@@ -133,62 +128,6 @@ def test_settings_of_the_source_change_nothing(scope, database, tmp_path):
             conn.execute(f"drop publication if exists walberg_{database.name}")
         server.drop_database(database.name)
         server.execute("postgres", f"drop role {role}")
-
-
-MONEY_OF = """comment_char %
-escape_char /
-LC_MONETARY
-int_curr_symbol "EUR "
-currency_symbol "EUR"
-mon_decimal_point ","
-mon_thousands_sep "."
-mon_grouping 3;3
-positive_sign ""
-negative_sign "-"
-int_frac_digits 2
-frac_digits 2
-p_cs_precedes 0
-p_sep_by_space 1
-n_cs_precedes 0
-n_sep_by_space 1
-p_sign_posn 1
-n_sign_posn 1
-END LC_MONETARY
-LC_CTYPE
-copy "POSIX"
-END LC_CTYPE
-"""
-
-
-@pytest.fixture
-def abroad():
-    """A server that has one locale more than the system, and writes money as that one does."""
-    with tempfile.TemporaryDirectory(prefix="walberg-locale-") as folder:
-        os.chmod(folder, 0o755)
-        source = pathlib.Path(folder, "source")
-        source.write_text(MONEY_OF)
-        made = pathlib.Path(folder, "xx_XX")
-        # -c: although it warns of the categories that are not there
-        subprocess.run(["localedef", "-c", "-i", source, "-f", "ANSI_X3.4-1968", made],
-                       capture_output=True, check=False)
-        assert (made / "LC_MONETARY").exists()
-        server = Postgres(settings={"lc_monetary": "xx_XX"},
-                          environment={"LOCPATH": f"{folder}:/usr/lib/locale"})
-        yield server
-        server.remove()
-
-
-def test_money_of_another_locale(abroad, tmp_path):
-    """Its text has another decimal point, groups, and its sign and symbol elsewhere."""
-    database = Database(abroad, "abroad")
-    database.execute("alter role postgres set lc_monetary = 'C'",         # ours, to write values
-                     "create role other superuser login")
-    uri = abroad.uri("abroad", "other")
-    with psycopg.connect(uri) as conn:
-        assert conn.execute("select '-1234567.5'::numeric::money::text").fetchone() == (
-            "-1.234.567,50 EUR",)
-    run = TypesRun(database, tmp_path, ["money", "money[]", "numeric(12,2)", "text"], uri)
-    compare(database, run.lake, [table_name(case) for case in run.cases])
 
 
 def test_bytes_of_a_sql_ascii_database(tmp_path):

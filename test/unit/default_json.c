@@ -48,6 +48,11 @@ static const Sample other_values[] = {
     {{.kind = TYPE_DECIMAL, .form = FORM_MONEY, .precision = 19, .scale = 2},
      "-$1,234.56",
      "\"-1234.56\""},
+    /* a locale without digits after the point, whose amounts C prints as if they were cents */
+    {{.kind = TYPE_DECIMAL, .form = FORM_MONEY, .precision = 19, .scale = 0},
+     "-$1,234.56",
+     "\"-123456\""},
+    {{.kind = TYPE_DECIMAL, .form = FORM_MONEY, .precision = 19, .scale = 3}, "$0.07", "\"0.007\""},
     {{.kind = TYPE_BINARY, .form = FORM_EWKB}, "0101FF", "\"0101ff\""},
     {{.kind = TYPE_DATE}, "0001-01-01", "\"0001-01-01\""},
     {{.kind = TYPE_DATE}, "9999-12-31", "\"9999-12-31\""},

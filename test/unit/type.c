@@ -9,6 +9,11 @@
         .oid = (oid_), .name = {(name_), sizeof(name_) - 1}, .typtype = 'b'                        \
     }
 
+#define MONEY(digits)                                                                              \
+    {                                                                                              \
+        .oid = 790, .name = {"money", 5}, .typtype = 'b', .money_digits = (digits)                 \
+    }
+
 static const PgType int4 = BASE(23, "int4");
 static const PgType text = BASE(25, "text");
 static const PgType numeric = BASE(1700, "numeric");
@@ -62,7 +67,9 @@ every_row_of_the_table(void **state)
         {BASE(700, "float4"), "float", false},
         {BASE(701, "float8"), "double", false},
         {BASE(1700, "numeric"), "string", true}, /* without precision */
-        {BASE(790, "money"), "decimal(19,2)", false},
+        {MONEY(2), "decimal(19,2)", false},
+        {MONEY(0), "decimal(19,0)", false}, /* yen */
+        {MONEY(3), "decimal(19,3)", false}, /* dinars */
         {BASE(25, "text"), "string", false},
         {BASE(1043, "varchar"), "string", false},
         {BASE(1042, "bpchar"), "string", false},
@@ -105,9 +112,9 @@ every_row_of_the_table(void **state)
         assert_string_equal(buf_text(&name), rows[i].iceberg);
         assert_int_equal(type_arrives_as_text(&rows[i].type, type), rows[i].as_text);
     }
-    assert_int_equal(type_from_postgres(arena, &rows[17].type, -1, 0)->kind, TYPE_JSON);
+    assert_int_equal(type_from_postgres(arena, &rows[19].type, -1, 0)->kind, TYPE_JSON);
     assert_int_equal(type_from_postgres(arena, &rows[9].type, -1, 0)->form, FORM_MONEY);
-    assert_int_equal(type_from_postgres(arena, &rows[32].type, -1, 0)->form, FORM_EWKB);
+    assert_int_equal(type_from_postgres(arena, &rows[34].type, -1, 0)->form, FORM_EWKB);
     arena_free(arena);
 }
 
@@ -292,8 +299,9 @@ equality_sees_shape_and_names(void **state)
     (void) state;
 
     Arena *arena = arena_new();
-    const PgType money = BASE(790, "money");
+    const PgType money = MONEY(2);
     const Type *cents = type_from_postgres(arena, &money, -1, 0);
+    const PgType money_of_yen = MONEY(0);
     const Type *decimal = type_from_postgres(arena, &numeric, numeric_typmod(19, 2), 0);
     PgMember one[] = {{STR("x"), -1, &int4}};
     PgMember other[] = {{STR("y"), -1, &int4}};
@@ -303,6 +311,7 @@ equality_sees_shape_and_names(void **state)
     const Type *type_b = type_from_postgres(arena, &b, -1, 0);
 
     assert_true(type_eq(cents, decimal));
+    assert_false(type_eq(cents, type_from_postgres(arena, &money_of_yen, -1, 0)));
     assert_false(type_eq(decimal, type_from_postgres(arena, &numeric, numeric_typmod(19, 3), 0)));
     assert_true(type_eq(type_a, type_copy(arena, type_a)));
     assert_false(type_eq(type_a, type_b));

@@ -17,7 +17,7 @@ from lib.readers import READERS, canonical_float, sort_map
 
 # What every session that reads the truth has; roles and databases may say otherwise.
 SESSION = """set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 3;
-             set timezone = 'UTC'; set lc_monetary = 'C'; set bytea_output = 'hex'; set jit = off"""
+             set timezone = 'UTC'; set bytea_output = 'hex'; set jit = off"""
 
 COLUMNS = """
 select a.attname, a.atttypid::int8, a.atttypmod, a.attndims, a.attnotnull
@@ -48,7 +48,6 @@ PLAIN = {  # typname: Iceberg type, SQL with {e} for the value
     "xid": ("long", "to_jsonb({e}::text::int8)"),
     "float4": ("float", "to_jsonb({e}::text)"),
     "float8": ("double", "to_jsonb({e}::text)"),
-    "money": ("decimal(19,2)", "to_jsonb({e}::numeric(19,2)::text)"),
     "bytea": ("binary", "to_jsonb(encode({e}, 'hex'))"),
     "uuid": ("uuid", "to_jsonb({e}::text)"),
     "date": ("date", "case when isfinite({e}) then to_jsonb({e} - date '1970-01-01') end"),
@@ -114,6 +113,9 @@ class Types:
                                 f"({expression})::{base_name}")
         if name == "numeric":
             return numeric(typmod, expression)
+        if name == "money":  # as the locale of the role and the database has it
+            digits = self.conn.execute("select scale('0'::money::numeric)").fetchone()[0]
+            return f"decimal(19,{digits})", f"to_jsonb(({expression})::numeric::text)"
         if name in PLAIN:
             iceberg, sql = PLAIN[name]
             return iceberg, sql.replace("{e}", expression).replace("%%", "%")
