@@ -365,6 +365,20 @@ check_namespace(const SourceCheck *check, const SourceTable *table, const char *
         report_message(check->report, item, VERDICT_FAIL, err.msg);
 }
 
+/* Reading Iceberg's type of this name throws in Spark: it has none itself. */
+static void
+check_times(const SourceCheck *check, const TableSchema *schema, const char *item)
+{
+    for (int i = 0; i < schema->column_count; i++) {
+        const Field *field = &schema->columns[i].field;
+
+        if (field->type->kind == TYPE_TIME)
+            report_add(check->report, item, VERDICT_OK,
+                       "column %.*s is a time in the lake, and Spark opens no table with one",
+                       STR_ARG(field->name));
+    }
+}
+
 /* Several lines for one table are several things to know. */
 static void
 check_table(const SourceCheck *check, const SourceTable *table)
@@ -388,6 +402,7 @@ check_table(const SourceCheck *check, const SourceTable *table)
     if (table->schema != NULL) {
         check_partition(&lake, table, &rule.partition, item);
         check_sort(&lake, table, &rule.sort, item);
+        check_times(check, table->schema, item);
     }
     check_namespace(check, table, item);
     if (table->kind == 'p') {

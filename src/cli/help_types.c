@@ -38,11 +38,18 @@ static const Line lines[] = {
     {"numeric(12,2)", NUMERIC, NUMERIC_TYPMOD(12, 2), 0, "NaN and infinities are rejects"},
     {"numeric(40,2)", NUMERIC, NUMERIC_TYPMOD(40, 2), 0, "Iceberg has 38 digits"},
     {"numeric(6,-2)", NUMERIC, NUMERIC_TYPMOD(6, -2), 0, "Iceberg has no negative scale"},
+    {"time",
+     {.oid = 1083, .name = {.ptr = "time", .len = 4}, .typtype = 'b'},
+     -1,
+     0,
+     "its text, because Spark opens no table that has Iceberg's time; in that 24:00:00 is a "
+     "reject"},
     {"integer[]",
      {.oid = 16384, .typtype = 'b', .is_array = true, .base = &int4},
      -1,
      1,
-     "a value with other dimensions or lower bounds than declared is a reject"},
+     "a value with other dimensions or lower bounds than declared is a reject; as JSON none is: "
+     "numbers, booleans and JSON are themselves, all else is text, lower bounds are left out"},
     {"integer[][]", {.oid = 16384, .typtype = 'b', .is_array = true, .base = &int4}, -1, 2, ""},
     {"a domain over integer", {.oid = 16384, .typtype = 'd', .base = &int4}, -1, 0, "its base"},
     {"a composite (a integer, b text)",
@@ -52,8 +59,7 @@ static const Line lines[] = {
      "members have field ids of their own"},
     {"an enum", OTHER('e'), -1, 0, "its label"},
     {"a range or multirange", OTHER('r'), -1, 0, "its text"},
-    {"any other, like time, interval, inet, bit, tsvector, point, ltree", OTHER('b'), -1, 0,
-     "its text; of time, because Spark opens no table that has Iceberg's time"},
+    {"any other, like interval, inet, bit, tsvector, point, ltree", OTHER('b'), -1, 0, "its text"},
 };
 
 /* As Iceberg's Java library prints types, with the names of a struct's members. */

@@ -30,9 +30,9 @@ const TableOption table_options[TABLE_OPTION_COUNT] = {
      "changes, new files have the new order"},
     {"columns", "mapping", "{price: {cast: \"decimal(18,4)\"}}",
      "another type in the lake: anything may become string; smallint and integer long, double or "
-     "decimal(p,s); bigint and numeric decimal(p,s); real double. A value that does not fit "
-     "exactly "
-     "is a reject. When it changes, the table is copied again unless Iceberg can widen the column"},
+     "decimal(p,s); bigint and numeric decimal(p,s); real double; time time; arrays json. A value "
+     "that does not fit exactly is a reject. When it changes, the table is copied again unless "
+     "Iceberg can widen the column"},
 };
 
 const Setting *

@@ -1,7 +1,10 @@
 #include "decode/nested.h"
 
+#include "base/json_writer.h"
 #include "decode/cursor.h"
 #include "decode/value.h"
+
+enum { ARRAY_DIMENSIONS_MAX = 6 }; /* MAXDIM in src/include/utils/array.h */
 
 static const char *const NOT_AN_ARRAY = "not an array";
 static const char *const NOT_AN_HSTORE = "not an hstore";
@@ -152,6 +155,138 @@ nested_parse_array(Column *column, Str text)
     }
     return reason;
 }
+
+/* --- Arrays as JSON -------------------------------------------------------------------------- */
+
+static bool
+skip_digits(Cursor *cursor)
+{
+    const char *start = cursor->at;
+
+    while (!cursor_done(cursor) && *cursor->at >= '0' && *cursor->at <= '9')
+        cursor->at++;
+    return cursor->at > start;
+}
+
+/* RFC 8259, section 6; no number that Postgres prints begins with a needless 0. */
+static bool
+is_json_number(Str text)
+{
+    Cursor cursor = cursor_of(text);
+
+    (void) cursor_accept(&cursor, '-');
+    if (!skip_digits(&cursor) || (cursor_accept(&cursor, '.') && !skip_digits(&cursor)))
+        return false;
+    if (cursor_accept(&cursor, 'e')) {
+        if (!cursor_accept(&cursor, '-'))
+            (void) cursor_accept(&cursor, '+');
+        return skip_digits(&cursor) && cursor_done(&cursor);
+    }
+    return cursor_done(&cursor);
+}
+
+static const char *
+put_json_value(Buf *out, TextForm form, Str text)
+{
+    if (form == FORM_ARRAY_OF_BOOLS) {
+        if (!str_eq(text, STR("t")) && !str_eq(text, STR("f")))
+            return "not a boolean";
+        buf_cstr(out, text.ptr[0] == 't' ? "true" : "false");
+    } else if (form == FORM_ARRAY_OF_JSON ||
+               (form == FORM_ARRAY_OF_NUMBERS && is_json_number(text))) {
+        buf_str(out, text);
+    } else {
+        jw_put_string(out, text);
+    }
+    return NULL;
+}
+
+static const char *put_json_array(Buf *out, Cursor *cursor, const Type *type, int depth);
+
+static const char *
+put_json_element(Buf *out, Cursor *cursor, const Type *type, int depth)
+{
+    AUTO_BUF Buf token = {0};
+    const char stops[2] = {type->delimiter, '}'};
+    Str text;
+
+    if (cursor_is_at(cursor, '{'))
+        return put_json_array(out, cursor, type, depth + 1);
+    if (cursor_accept(cursor, '"'))
+        return read_quoted(cursor, false, &token, &text) ? put_json_value(out, type->form, text)
+                                                         : NOT_AN_ARRAY;
+    if (!read_bare(cursor, stops, "\"\\{", &text) || text.len == 0)
+        return NOT_AN_ARRAY;
+    if (!str_eq(text, STR("NULL")))
+        return put_json_value(out, type->form, text);
+    buf_cstr(out, "null");
+    return NULL;
+}
+
+/* Recursion follows the dimensions: at most ARRAY_DIMENSIONS_MAX. */
+static const char *
+put_json_array(Buf *out, Cursor *cursor, const Type *type, int depth)
+{
+    bool more = true;
+
+    if (depth == ARRAY_DIMENSIONS_MAX || !cursor_accept(cursor, '{'))
+        return NOT_AN_ARRAY;
+    buf_byte(out, '[');
+    if (cursor_accept(cursor, '}'))
+        more = false;
+    while (more) {
+        const char *reason = put_json_element(out, cursor, type, depth);
+
+        more = cursor_accept(cursor, type->delimiter);
+        if (more)
+            buf_byte(out, ',');
+        else if (reason == NULL && !cursor_accept(cursor, '}'))
+            reason = NOT_AN_ARRAY;
+        if (reason != NULL)
+            return reason;
+    }
+    buf_byte(out, ']');
+    return NULL;
+}
+
+/* "[0:1][-1:2]=" */
+static bool
+skip_bounds(Cursor *cursor)
+{
+    bool any = false;
+
+    while (cursor_accept(cursor, '[')) {
+        any = true;
+        (void) cursor_accept(cursor, '-');
+        if (!skip_digits(cursor) || !cursor_accept(cursor, ':'))
+            return false;
+        (void) cursor_accept(cursor, '-');
+        if (!skip_digits(cursor) || !cursor_accept(cursor, ']'))
+            return false;
+    }
+    return !any || cursor_accept(cursor, '=');
+}
+
+const char *
+nested_parse_json_array(Column *column, Str text)
+{
+    AUTO_BUF Buf json = {0};
+    Cursor cursor = cursor_of(text);
+
+    if (!str_is_utf8(text))
+        return "not valid UTF-8";
+    if (!skip_bounds(&cursor))
+        return NOT_AN_ARRAY;
+
+    const char *reason = put_json_array(&json, &cursor, column->type, 0);
+
+    if (reason != NULL || !cursor_done(&cursor))
+        return reason != NULL ? reason : NOT_AN_ARRAY;
+    column_append_bytes(column, buf_view(&json));
+    return NULL;
+}
+
+/* --- Vectors --------------------------------------------------------------------------------- */
 
 const char *
 nested_parse_vector(Column *column, Str text)

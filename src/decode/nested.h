@@ -12,6 +12,9 @@
 
 /* array_out: {1,NULL,"a \"b\""}, {{1,2},{3,4}} */
 const char *nested_parse_array(Column *column, Str text);
+/* array_out, whatever its shape, into a column of JSON (FORM_ARRAY_OF_...): [[1,null],[3,4]].
+ * Lower bounds are left out, as by to_json() of Postgres. NaN and the infinities are texts. */
+const char *nested_parse_json_array(Column *column, Str text);
 /* pgvector: [1,2.5] */
 const char *nested_parse_vector(Column *column, Str text);
 /* hstore_out: "a"=>"1", "b"=>NULL */

@@ -234,8 +234,10 @@ append_value(Column *column, Str text)
     case TYPE_TIMESTAMPTZ:
         return append_timestamp(column, text);
     case TYPE_STRING:
-    case TYPE_JSON:
         return append_string(column, text);
+    case TYPE_JSON:
+        return type_is_json_array(column->type) ? nested_parse_json_array(column, text)
+                                                : append_string(column, text);
     case TYPE_BINARY:
         return append_binary(column, text);
     case TYPE_UUID:

@@ -14,16 +14,23 @@ iceberg_attnums(Arena *arena, const TableSchema *schema)
     AUTO_BUF Buf text = {0};
 
     for (int i = 0; i < schema->column_count; i++)
-        buf_printf(&text, "%s%d:%d", i > 0 ? "," : "", schema->columns[i].field.id,
-                   schema->columns[i].attnum);
+        buf_printf(&text, "%s%d:%d%s", i > 0 ? "," : "", schema->columns[i].field.id,
+                   schema->columns[i].attnum,
+                   type_is_json_array(schema->columns[i].field.type) ? "j" : "");
     if (schema->attnum_max > 0)
         buf_printf(&text, ",0:%d", schema->attnum_max);
     return arena_str(arena, buf_view(&text));
 }
 
-/* The number before or after the colon of the pair that has `wanted` on the other side; 0: none. */
-static int
-find_pair(const TableMetadata *metadata, int wanted, bool by_id)
+typedef struct Pair {
+    int id;
+    int attnum;
+    bool json;
+} Pair;
+
+/* The pair with this id or attnum; zeros: none. */
+static Pair
+find_entry(const TableMetadata *metadata, int wanted, bool by_id)
 {
     AUTO_ARENA Arena *arena = arena_new();
     Str text = property_get(&metadata->properties, "walberg.attnums");
@@ -31,16 +38,28 @@ find_pair(const TableMetadata *metadata, int wanted, bool by_id)
 
     while (*at != '\0') {
         char *end;
-        int id = (int) strtol(at, &end, 10);
-        int attnum = *end == ':' ? (int) strtol(end + 1, &end, 10) : 0;
+        Pair pair = {.id = (int) strtol(at, &end, 10)};
 
-        if ((by_id ? id : attnum) == wanted)
-            return by_id ? attnum : id;
+        if (*end == ':')
+            pair.attnum = (int) strtol(end + 1, &end, 10);
+        pair.json = *end == 'j';
+        if ((by_id ? pair.id : pair.attnum) == wanted)
+            return pair;
+        end += pair.json;
         if (*end != ',')
-            return 0;
+            break;
         at = end + 1;
     }
-    return 0;
+    return (Pair){0};
+}
+
+/* The number before or after the colon of the pair that has `wanted` on the other side; 0: none. */
+static int
+find_pair(const TableMetadata *metadata, int wanted, bool by_id)
+{
+    Pair pair = find_entry(metadata, wanted, by_id);
+
+    return by_id ? pair.attnum : pair.id;
 }
 
 static const Field *
@@ -221,8 +240,10 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
     const Field *known = find_attnum(metadata, column->attnum);
     AUTO_BUF Buf is = {0};
     AUTO_BUF Buf was = {0};
+    bool json = find_entry(metadata, column->attnum, false).json;
 
-    if (known != NULL && fit_type(fit, known->type, column->field.type)) {
+    if (known != NULL && json == type_is_json_array(column->field.type) &&
+        fit_type(fit, known->type, column->field.type)) {
         column->field.id = known->id;
         copy_defaults(fit, known, &column->field);
         return true;
@@ -240,6 +261,8 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
     if (known != NULL && !want->fresh) {
         put_type_name(&is, column->field.type);
         put_type_name(&was, known->type);
+        if (json != type_is_json_array(column->field.type))
+            buf_cstr(json ? &was : &is, " of JSON");
         return FAIL(err, ERR_COPY,
                     "column %.*s changed its type to %s (%s), and the lake has it as %s",
                     STR_ARG(column->field.name), column->pg_type, buf_text(&is), buf_text(&was));

@@ -38,7 +38,8 @@ bool iceberg_fit_schema(Arena *arena, const TableMetadata *metadata, const FitWa
  * caller's. */
 TableSchema *iceberg_lake_shape(const TableMetadata *metadata, const TableSchema *source);
 
-/* "1:1,2:3,0:4": field id and attnum of each column; behind 0 the schema's attnum_max. */
+/* "1:1,2:3j,0:4": field id and attnum of each column; behind 0 the schema's attnum_max. The j: it
+ * is an array as JSON, which the field's type, a string, does not say. */
 Str iceberg_attnums(Arena *arena, const TableSchema *schema);
 
 /* A copy of metadata with this schema as its current one: an equal one that it had before is used

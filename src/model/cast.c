@@ -5,6 +5,8 @@
 static const Type type_string = {.kind = TYPE_STRING};
 static const Type type_long = {.kind = TYPE_INT64};
 static const Type type_double = {.kind = TYPE_FLOAT64};
+static const Type type_time = {.kind = TYPE_TIME};
+static const Type type_json = {.kind = TYPE_JSON};
 
 /* "(12,4)" or "(12)". */
 static bool
@@ -53,6 +55,7 @@ cast_parse(Arena *arena, Str text, const Type **out_type, Error *err)
     } names[] = {
         {"string", &type_string}, {"text", &type_string},   {"long", &type_long},
         {"bigint", &type_long},   {"double", &type_double}, {"double precision", &type_double},
+        {"time", &type_time},     {"json", &type_json},
     };
 
     AUTO_BUF Buf squeezed = {0};
@@ -72,7 +75,8 @@ cast_parse(Arena *arena, Str text, const Type **out_type, Error *err)
     if (strncmp(word, "decimal", 7) == 0 || strncmp(word, "numeric", 7) == 0)
         return parse_decimal(arena, word + 7, out_type, err);
     return FAIL(err, ERR_INPUT,
-                "\"%.*s\" is no type to cast to\nhint: string, long, double or decimal(p,s)",
+                "\"%.*s\" is no type to cast to\nhint: string, long, double, "
+                "decimal(p,s), time or json",
                 STR_ARG(text));
 }
 
@@ -84,11 +88,13 @@ is_numeric(const PgType *pg)
     return str_eqc(pg->name, "numeric") && !pg->is_array;
 }
 
-bool
-cast_allows(const PgType *pg, const Type *from, const Type *to)
+static bool
+allows(const PgType *pg, const Type *from, const Type *to)
 {
     if (to->kind == TYPE_STRING)
         return true;
+    if (to->kind == TYPE_TIME)
+        return type_is_time(pg);
     if (from->form != FORM_PLAIN)
         return false;
     if (to->kind == TYPE_DECIMAL)
@@ -98,9 +104,21 @@ cast_allows(const PgType *pg, const Type *from, const Type *to)
     return to->kind == TYPE_INT64 && from->kind == TYPE_INT32;
 }
 
+const Type *
+cast_apply(Arena *arena, const PgType *pg, const Type *from, const Type *to)
+{
+    if (to->kind == TYPE_JSON)
+        return type_is_array(pg) ? type_json_of_array(arena, pg) : NULL;
+    return allows(pg, from, to) ? to : NULL;
+}
+
 const char *
 cast_choices(const PgType *pg, const Type *from)
 {
+    if (type_is_time(pg))
+        return "string or time";
+    if (type_is_array(pg))
+        return "string or json";
     if (is_numeric(pg) || from->kind == TYPE_INT64)
         return "string or decimal(p,s)";
     if (from->kind == TYPE_INT32)

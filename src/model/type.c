@@ -82,6 +82,7 @@ static const TypeRow type_rows[] = {
 enum {
     FIRST_NORMAL_OID = 16384, /* FirstNormalObjectId: below are the built-in types */
     MONEY_OID = 790,
+    TIME_OID = 1083,
     MONEY_DIGITS = 2, /* of lc_monetary = C */
     INT2VECTOR_OID = 22,
     OIDVECTOR_OID = 30,
@@ -303,6 +304,83 @@ const Type *
 type_from_postgres(Arena *arena, const PgType *pg, int32_t typmod, int dimensions)
 {
     return map_type(arena, pg, (TypeUse){.typmod = typmod, .dimensions = dimensions});
+}
+
+bool
+type_is_time(const PgType *pg)
+{
+    int32_t typmod = -1;
+
+    return strip_domains(pg, &typmod)->oid == TIME_OID;
+}
+
+bool
+type_is_array(const PgType *pg)
+{
+    int32_t typmod = -1;
+
+    pg = strip_domains(pg, &typmod);
+    return pg->is_array && pg->base != NULL;
+}
+
+/* --- Arrays as JSON -------------------------------------------------------------------------- */
+
+/* Decided by the element's own row: what has none, or is made of others, is its text. */
+static TextForm
+json_form(const PgType *element)
+{
+    const TypeRow *row = find_row(element);
+
+    if (row == NULL)
+        return FORM_ARRAY_OF_TEXTS;
+    switch (row->kind) {
+    case TYPE_INT32:
+    case TYPE_INT64:
+    case TYPE_FLOAT32:
+    case TYPE_FLOAT64:
+        return FORM_ARRAY_OF_NUMBERS;
+    case TYPE_DECIMAL:
+        return row->form == FORM_MONEY ? FORM_ARRAY_OF_TEXTS : FORM_ARRAY_OF_NUMBERS;
+    case TYPE_BOOL:
+        return FORM_ARRAY_OF_BOOLS;
+    case TYPE_JSON:
+        return FORM_ARRAY_OF_JSON;
+    case TYPE_DATE:
+    case TYPE_TIME:
+    case TYPE_TIMESTAMP:
+    case TYPE_TIMESTAMPTZ:
+    case TYPE_STRING:
+    case TYPE_BINARY:
+    case TYPE_UUID:
+    case TYPE_LIST:
+    case TYPE_MAP:
+    case TYPE_STRUCT:
+    default:
+        return FORM_ARRAY_OF_TEXTS;
+    }
+}
+
+const Type *
+type_json_of_array(Arena *arena, const PgType *pg)
+{
+    int32_t typmod = -1;
+
+    pg = strip_domains(pg, &typmod);
+    assert(type_is_array(pg));
+
+    Type *type = new_type(arena, TYPE_JSON, 0);
+
+    type->form = json_form(strip_domains(pg->base, &typmod));
+    type->delimiter = pg->delimiter;
+    if (type->delimiter == '\0')
+        type->delimiter = ',';
+    return type;
+}
+
+bool
+type_is_json_array(const Type *type)
+{
+    return type->kind == TYPE_JSON && type->form != FORM_PLAIN;
 }
 
 bool

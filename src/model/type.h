@@ -43,6 +43,11 @@ typedef enum TextForm {
     /* TYPE_LIST that is a further dimension of the list around it: {{1,2},{3,4}}, and never NULL.
      * The element of an array of a domain over an array is FORM_PLAIN instead: {"{1,2}",NULL} */
     FORM_DIMENSION,
+    /* TYPE_JSON from "[0:1]={1,NULL}", an array of any shape: what its elements are */
+    FORM_ARRAY_OF_NUMBERS,
+    FORM_ARRAY_OF_BOOLS,
+    FORM_ARRAY_OF_JSON,
+    FORM_ARRAY_OF_TEXTS, /* and of everything else, as its text */
 } TextForm;
 
 typedef struct Type Type;
@@ -63,7 +68,7 @@ typedef struct Field {
 struct Type {
     TypeKind kind;
     TextForm form;
-    char delimiter;  /* TYPE_LIST: between elements, ',' but ';' for box[] */
+    char delimiter;  /* lists, arrays as JSON: between elements, ',' but ';' for box[] */
     int precision;   /* TYPE_DECIMAL: 1..38 */
     int scale;       /* TYPE_DECIMAL: 0..precision */
     int field_count; /* list 1, map 2, struct n, others 0 */
@@ -103,7 +108,14 @@ struct PgType {
  * no exact home becomes TYPE_STRING: its Postgres text. Never fails. */
 const Type *type_from_postgres(Arena *arena, const PgType *pg, int32_t typmod, int dimensions);
 
+/* Of an array, the JSON of its values; and whether a type is one of those. */
+const Type *type_json_of_array(Arena *arena, const PgType *pg);
+bool type_is_json_array(const Type *type);
+
 bool type_is_money(const PgType *pg);
+/* Also domains over one; a time is without a zone. */
+bool type_is_array(const PgType *pg);
+bool type_is_time(const PgType *pg);
 
 /* Row i of the type table as a type of a database, and what docs/types.md says of it; NULL behind
  * the last one. */

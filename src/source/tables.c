@@ -367,6 +367,22 @@ place_key(TableSchema *schema, Arena *arena, const StrList *columns, Str *out_ab
     return true;
 }
 
+/* What keys are told apart by must be all in the lake. */
+static const char *
+key_cast_problem(Arena *arena, const TableSchema *schema)
+{
+    for (int i = 0; i < schema->key_count; i++) {
+        const Field *field = &schema->columns[schema->key[i]].field;
+
+        if (type_is_json_array(field->type))
+            return arena_printf(arena,
+                                "key column %.*s is cast to json, where arrays with other lower "
+                                "bounds are alike\nhint: string keeps all of an array",
+                                STR_ARG(field->name));
+    }
+    return NULL;
+}
+
 static void
 set_key(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_arena)
 {
@@ -389,6 +405,8 @@ set_key(Load *load, SourceTable *table, TableSchema *schema, Arena *schema_arena
                 STR_ARG(absent));
         }
     }
+    if (key.problem == NULL && key.mode == KEY_COLUMNS)
+        key.problem = key_cast_problem(load->arena, schema);
     for (int i = 0; i < table->leaf_count && key.problem == NULL; i++) {
         const TableLeaf *leaf = &table->leaves[i];
         IdentityFacts partition = identity_facts(load, leaf->relid);
@@ -462,8 +480,11 @@ apply_cast(const Load *load, SourceTable *table, const CastRule *cast, const PgT
 {
     if (cast == NULL)
         return type;
-    if (cast_allows(pg, type, cast->type))
-        return cast->type;
+
+    const Type *wanted = cast_apply(load->arena, pg, type, cast->type);
+
+    if (wanted != NULL)
+        return wanted;
     if (table->problem == NULL)
         table->problem = arena_printf(
             load->arena, "%s: a column of type %.*s cannot be cast to %.*s\nhint: it may be %s",

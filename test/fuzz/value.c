@@ -54,11 +54,17 @@ static const Type structs_type = {
 static Field outer_members[] = {FIELD("s", struct_type), FIELD("l", structs_type)};
 static const Type outer_type = {.kind = TYPE_STRUCT, .field_count = 2, .fields = outer_members};
 
+static const Type json_numbers_type = {
+    .kind = TYPE_JSON, .form = FORM_ARRAY_OF_NUMBERS, .delimiter = ','};
+static const Type json_texts_type = {
+    .kind = TYPE_JSON, .form = FORM_ARRAY_OF_TEXTS, .delimiter = ';'};
+
 static const Type *const types[] = {
-    &bool_type,   &int32_type,       &int64_type,  &float32_type, &float64_type,   &decimal_type,
-    &large_type,  &money_type,       &date_type,   &time_type,    &timestamp_type, &string_type,
-    &binary_type, &timestamptz_type, &ewkb_type,   &uuid_type,    &strings_type,   &grid_type,
-    &vector_type, &map_type,         &struct_type, &structs_type, &outer_type,
+    &bool_type,      &int32_type,   &int64_type,  &float32_type,      &float64_type,
+    &decimal_type,   &large_type,   &money_type,  &date_type,         &time_type,
+    &timestamp_type, &string_type,  &binary_type, &timestamptz_type,  &ewkb_type,
+    &uuid_type,      &strings_type, &grid_type,   &vector_type,       &map_type,
+    &struct_type,    &structs_type, &outer_type,  &json_numbers_type, &json_texts_type,
 };
 
 static size_t

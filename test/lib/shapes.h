@@ -18,6 +18,7 @@ static const ShapeType shape_types[] = {
     {"int8", 20, {.kind = TYPE_INT64}},
     {"text", 25, {.kind = TYPE_STRING}},
     {"jsonb", 3802, {.kind = TYPE_JSON}},
+    {"ints", 1007, {.kind = TYPE_JSON, .form = FORM_ARRAY_OF_NUMBERS, .delimiter = ','}},
     {"float4", 700, {.kind = TYPE_FLOAT32}},
     {"float8", 701, {.kind = TYPE_FLOAT64}},
     {"dec8", 1700, {.kind = TYPE_DECIMAL, .precision = 8, .scale = 2}},

@@ -385,7 +385,7 @@ casts_that_are_none(void **state)
          "0 <= s <= p\nhint: decimal(18,4)"},
         {NULL, "tables.public.orders.columns={price: {cast: money}}",
          "--set tables.public.orders.columns.price.cast: \"money\" is no type to cast to\n"
-         "hint: string, long, double or decimal(p,s)"},
+         "hint: string, long, double, decimal(p,s), time or json"},
     };
 
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)

@@ -102,6 +102,35 @@ only_promotions_keep_a_field(void **state)
     FOLLOW({"1:a:text", NULL}, {"1:a:jsonb", "a:1"}, {"1:a:text", "a:1"});
 }
 
+/* Both are strings in the lake: {1,2} and [1,2]. */
+static void
+arrays_as_json_are_not_their_text(void **state)
+{
+    (void) state;
+    FOLLOW({"1:id:int4* 2:a:text", NULL}, {"1:id:int4* 2:a:ints", NULL},
+           {"1:id:int4* 2:a:text 3:b:ints", "id:1 a:2 b:3"},
+           {"1:id:int4* 2:a:text 3:c:ints 5", "id:1 a:2 c:3"},
+           {"1:id:int4* 2:a:text 3:c:text 5", NULL}, {"1:id:int4* 2:a:ints 3:c:ints 5", NULL},
+           {"1:id:int4* 2:a:text", "id:1 a:2"});
+
+    AUTO_ARENA Arena *arena = arena_new();
+    TableSchema *first = shape("1:id:int4* 2:a:text 3:b:ints 7");
+    TableSchema *next = shape("1:id:int4* 2:a:ints 3:b:ints 7");
+    TableMetadata *lake = lake_of(arena, first);
+    SchemaFit fit = {0};
+    Error err = {0};
+
+    FAILS(iceberg_fit_schema(arena, lake, &(FitWant){.source = next}, &fit, &err), ERR_COPY);
+    assert_non_null(strstr(err.msg, "(string of JSON), and the lake has it as string"));
+    OK(iceberg_fit_schema(arena, lake, &(FitWant){.source = next, .fresh = true}, &fit, &err));
+    lake = metadata_set_schema(arena, lake, &fit);
+    assert_string_equal(fields_text(arena, metadata_current_schema(lake)), "id:1 a:4 b:3");
+    assert_true(str_eqc(fit.attnums, "1:1,4:2j,3:3j,0:7"));
+    schema_unref(fit.schema);
+    schema_unref(first);
+    schema_unref(next);
+}
+
 static void
 a_fresh_copy_gives_new_fields(void **state)
 {
@@ -271,6 +300,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_stay_with_attnums),
         cmocka_unit_test(only_promotions_keep_a_field),
+        cmocka_unit_test(arrays_as_json_are_not_their_text),
         cmocka_unit_test(a_fresh_copy_gives_new_fields),
         cmocka_unit_test(defaults_of_old_rows_need_a_copy),
         cmocka_unit_test(version_3_says_the_default_of_old_rows),

@@ -319,26 +319,26 @@ equality_sees_shape_and_names(void **state)
 }
 
 typedef struct CastRow {
-    const char *name;
+    PgType pg;
     Type type;
-    const char *allowed; /* string, long, double, decimal */
+    const char *allowed; /* string, long, double, decimal, time, json */
 } CastRow;
 
 static void
 check_casts_of(const CastRow *row)
 {
-    static const char *const names[] = {"string", "long", "double", "numeric(12, 4)"};
+    static const char *const names[] = {"string",         "long", "double",
+                                        "numeric(12, 4)", "time", "json"};
     AUTO_ARENA Arena *arena = arena_new();
-    PgType pg = {.typtype = 'b', .name = str_of(row->name)};
     Error err = {0};
 
-    for (int c = 0; c < 4; c++) {
+    for (int c = 0; c < 6; c++) {
         const Type *to;
 
         OK(cast_parse(arena, str_of(names[c]), &to, &err));
-        if (cast_allows(&pg, &row->type, to) == (row->allowed[c] == 'y'))
+        if ((cast_apply(arena, &row->pg, &row->type, to) != NULL) == (row->allowed[c] == 'y'))
             continue;
-        print_error("%s to %s\n", row->name, names[c]);
+        print_error("%.*s to %s\n", STR_ARG(row->pg.name), names[c]);
         fail();
     }
 }
@@ -347,23 +347,71 @@ check_casts_of(const CastRow *row)
 static void
 casts_are_a_closed_matrix(void **state)
 {
-    static const CastRow rows[] = {
-        {"int2", {.kind = TYPE_INT32}, "yyyy"},
-        {"int4", {.kind = TYPE_INT32}, "yyyy"},
-        {"int8", {.kind = TYPE_INT64}, "ynny"},
-        {"float4", {.kind = TYPE_FLOAT32}, "ynyn"},
-        {"float8", {.kind = TYPE_FLOAT64}, "ynnn"},
-        {"numeric", {.kind = TYPE_STRING}, "ynny"},
-        {"numeric", {.kind = TYPE_DECIMAL, .precision = 8, .scale = 2}, "ynny"},
-        {"money", {.kind = TYPE_DECIMAL, .form = FORM_MONEY, .precision = 19, .scale = 2}, "ynnn"},
-        {"text", {.kind = TYPE_STRING}, "ynnn"},
-        {"date", {.kind = TYPE_DATE}, "ynnn"},
-        {"bool", {.kind = TYPE_BOOL}, "ynnn"},
+    static const PgType time = BASE(1083, "time");
+    static const PgType timetz = BASE(1266, "timetz");
+    static const PgType clock = {.typtype = 'd', .base = &time};
+    const PgType ints = array_of(&int4, ',');
+    const CastRow rows[] = {
+        {BASE(21, "int2"), {.kind = TYPE_INT32}, "yyyynn"},
+        {BASE(23, "int4"), {.kind = TYPE_INT32}, "yyyynn"},
+        {BASE(20, "int8"), {.kind = TYPE_INT64}, "ynnynn"},
+        {BASE(700, "float4"), {.kind = TYPE_FLOAT32}, "ynynnn"},
+        {BASE(701, "float8"), {.kind = TYPE_FLOAT64}, "ynnnnn"},
+        {BASE(1700, "numeric"), {.kind = TYPE_STRING}, "ynnynn"},
+        {BASE(1700, "numeric"), {.kind = TYPE_DECIMAL, .precision = 8, .scale = 2}, "ynnynn"},
+        {MONEY(2),
+         {.kind = TYPE_DECIMAL, .form = FORM_MONEY, .precision = 19, .scale = 2},
+         "ynnnnn"},
+        {BASE(25, "text"), {.kind = TYPE_STRING}, "ynnnnn"},
+        {BASE(1082, "date"), {.kind = TYPE_DATE}, "ynnnnn"},
+        {BASE(16, "bool"), {.kind = TYPE_BOOL}, "ynnnnn"},
+        {time, {.kind = TYPE_STRING}, "ynnnyn"},
+        {clock, {.kind = TYPE_STRING}, "ynnnyn"},
+        {timetz, {.kind = TYPE_STRING}, "ynnnnn"},
+        {array_of(&int4, ','), {.kind = TYPE_LIST}, "ynnnny"},
+        {{.typtype = 'd', .base = &ints}, {.kind = TYPE_LIST}, "ynnnny"},
     };
 
     (void) state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_casts_of(&rows[i]);
+}
+
+/* What the elements of an array as JSON are, through domains. */
+static void
+arrays_as_json_know_their_elements(void **state)
+{
+    (void) state;
+
+    static const PgType jsonb = BASE(3802, "jsonb");
+    static const PgType boolean = BASE(16, "bool");
+    static const PgType money = MONEY(2);
+    static const PgType date = BASE(1082, "date");
+    static const PgType price = {.typtype = 'd', .base = &numeric};
+    static const PgType mood = {.oid = 60000, .name = {"int4", 4}, .typtype = 'e'};
+
+    static const struct {
+        const PgType *element;
+        TextForm form;
+    } cases[] = {
+        {&int4, FORM_ARRAY_OF_NUMBERS},  {&price, FORM_ARRAY_OF_NUMBERS},
+        {&boolean, FORM_ARRAY_OF_BOOLS}, {&jsonb, FORM_ARRAY_OF_JSON},
+        {&money, FORM_ARRAY_OF_TEXTS},   {&date, FORM_ARRAY_OF_TEXTS},
+        {&mood, FORM_ARRAY_OF_TEXTS},    {&interval, FORM_ARRAY_OF_TEXTS},
+    };
+
+    AUTO_ARENA Arena *arena = arena_new();
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        PgType array = array_of(cases[i].element, ';');
+        PgType domain = {.typtype = 'd', .base = &array};
+        const Type *type = type_json_of_array(arena, &domain);
+
+        assert_int_equal(type->kind, TYPE_JSON);
+        assert_int_equal(type->form, cases[i].form);
+        assert_int_equal(type->delimiter, ';');
+        assert_true(type_is_json_array(type));
+    }
 }
 
 int
@@ -380,6 +428,7 @@ main(void)
         cmocka_unit_test(ids_are_those_of_iceberg),
         cmocka_unit_test(equality_sees_shape_and_names),
         cmocka_unit_test(casts_are_a_closed_matrix),
+        cmocka_unit_test(arrays_as_json_know_their_elements),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
