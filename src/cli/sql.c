@@ -254,6 +254,17 @@ print_rows(Cursor *cursor, SqlOutput *output, Error *err)
     }
 }
 
+static void
+print_notices(Engine *engine)
+{
+    size_t count;
+    const EngineNotice *notices = engine_take_notices(engine, &count);
+
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "notice: %.*s\ndetail: %.*s\nhint: %.*s\n", STR_ARG(notices[i].message),
+                STR_ARG(notices[i].detail), STR_ARG(notices[i].hint));
+}
+
 static bool
 run_query(Engine *engine, const Prepared *prepared, SqlOutput *output, Error *err)
 {
@@ -263,6 +274,7 @@ run_query(Engine *engine, const Prepared *prepared, SqlOutput *output, Error *er
 
     TRY(prepared_text(prepared, NULL, &text, &map, &engine->failure, err));
     TRY(prepared_open(prepared, engine, &text, &map, &cursor, err));
+    print_notices(engine);
 
     bool ok = cursor_wire_columns(prepared, cursor, output->arena, &output->columns,
                                   &output->column_count, err);

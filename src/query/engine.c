@@ -4,10 +4,31 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "query/pg_catalog.h"
 #include "query/token.h"
 
 /* --- names --------------------------------------------------------------------------------- */
+
+/* Of a table that a statement names. */
+typedef struct FoundNumbers {
+    Str space;
+    Str table;
+    TextNumbers numbers; /* in the arena of the statement */
+} FoundNumbers;
+
+static TableStanding
+find_in(Engine *engine, Arena *arena, Str space, Str name, Str *out_reason)
+{
+    TableStanding standing = lake_find(engine->lake, arena, space, name, out_reason);
+    FoundNumbers found = {.space = arena_str(arena, space), .table = arena_str(arena, name)};
+
+    if (standing == TABLE_READABLE)
+        lake_text_numbers(engine->lake, arena, space, name, &found.numbers);
+    if (found.numbers.count > 0)
+        BUF_PUSH(&engine->found, FoundNumbers, found);
+    return standing;
+}
 
 static TableStanding
 find_table(GuardTables *tables, Arena *arena, Str space, Str name, Str *out_reason)
@@ -17,9 +38,9 @@ find_table(GuardTables *tables, Arena *arena, Str space, Str name, Str *out_reas
     if (pg_catalog_has(space, name))
         return TABLE_READABLE;
     if (space.len > 0)
-        return lake_find(engine->lake, arena, space, name, out_reason);
+        return find_in(engine, arena, space, name, out_reason);
     for (int i = 0; i < engine->path_count; i++) {
-        TableStanding standing = lake_find(engine->lake, arena, engine->path[i], name, out_reason);
+        TableStanding standing = find_in(engine, arena, engine->path[i], name, out_reason);
 
         if (standing != TABLE_UNKNOWN)
             return standing;
@@ -88,6 +109,7 @@ engine_init(Engine *engine, Lake *lake, Error *err)
     *engine = (Engine){.tables = {.find = find_table}, .lake = lake, .parser = parser};
     pthread_mutex_init(&engine->lock, NULL);
     engine->path_arena = arena_new();
+    engine->notice_arena = arena_new();
     engine_set_path(engine, STR("public"));
     return true;
 }
@@ -103,6 +125,10 @@ engine_done(Engine *engine)
     if (engine->pinned)
         lake_unpin(engine->lake, engine->pin);
     arena_free(engine->path_arena);
+    arena_free(engine->notice_arena);
+    buf_done(&engine->found);
+    buf_done(&engine->notices);
+    buf_done(&engine->told);
     pthread_mutex_destroy(&engine->lock);
 }
 
@@ -256,6 +282,51 @@ take_lane(Engine *engine, Lane **out_lane, Error *err)
                       ENGINE_LANES_MAX);
 }
 
+/* --- notices ------------------------------------------------------------------------------- */
+
+static bool
+is_told(Engine *engine, const FoundNumbers *found, Str column)
+{
+    Hash128 hash = hash128(found->space.ptr, found->space.len, 0);
+
+    hash = hash128(found->table.ptr, found->table.len, hash.low);
+    hash = hash128(column.ptr, column.len, hash.low);
+    for (size_t i = 0; i < BUF_COUNT(&engine->told, Hash128); i++)
+        if (BUF_AT(&engine->told, Hash128, i).low == hash.low)
+            return true;
+    BUF_PUSH(&engine->told, Hash128, hash);
+    return false;
+}
+
+static void
+note_numbers(Engine *engine, const Guarded *guarded, const FoundNumbers *found)
+{
+    Arena *arena = engine->notice_arena;
+
+    for (size_t i = 0; i < found->numbers.count; i++) {
+        const TextNumber *number = &found->numbers.items[i];
+        EngineNotice notice = {
+            .hint = STR("Cast it to decimal or double precision to calculate with it."),
+        };
+
+        if (!guarded_names(guarded, number->column) || is_told(engine, found, number->column))
+            continue;
+        notice.message =
+            arena_strf(arena, "column \"%.*s\" of relation \"%.*s\" is numeric, and shown as text",
+                       STR_ARG(number->column), STR_ARG(found->table));
+        notice.detail = arena_str(arena, number->why);
+        BUF_PUSH(&engine->notices, EngineNotice, notice);
+    }
+}
+
+const EngineNotice *
+engine_take_notices(Engine *engine, size_t *out_count)
+{
+    *out_count = BUF_COUNT(&engine->notices, EngineNotice);
+    buf_reset(&engine->notices);
+    return (const EngineNotice *) (void *) engine->notices.ptr;
+}
+
 static bool
 plan(Cursor *cursor, const CursorOpen *open, Error *err)
 {
@@ -263,6 +334,7 @@ plan(Cursor *cursor, const CursorOpen *open, Error *err)
 
     GuardQuery query = {.sql = open->guarded, .parser = engine->parser, .tables = &engine->tables};
 
+    buf_reset(&engine->found);
     if (!guard_check(&query, cursor->arena, &cursor->guarded, &engine->failure, err)) {
         /* its place is in the part that was guarded */
         if (engine->failure.position >= 0)
@@ -275,6 +347,10 @@ plan(Cursor *cursor, const CursorOpen *open, Error *err)
     if (!duck_statement_reads(cursor->statement))
         return query_fail(&engine->failure, err, SQLSTATE_READ_ONLY,
                           "cannot execute this statement in a read-only transaction");
+    if (engine->notices.len == 0)
+        arena_reset(engine->notice_arena);
+    for (size_t i = 0; i < BUF_COUNT(&engine->found, FoundNumbers); i++)
+        note_numbers(engine, &cursor->guarded, &BUF_AT(&engine->found, FoundNumbers, i));
     return check_canceled(engine, err);
 }
 

@@ -34,6 +34,10 @@ typedef struct Engine {
     Str path[ENGINE_PATH_MAX];
     Arena *path_arena;
     QueryFailure failure; /* of the last call that failed */
+    Buf found;            /* FoundNumbers, of the statement that is planned */
+    Arena *notice_arena;
+    Buf notices; /* EngineNotice, to be told */
+    Buf told;    /* Hash128 of each that was a notice */
 
     /* What other threads touch. */
     pthread_mutex_t lock;
@@ -62,6 +66,17 @@ void engine_stop_clock(Engine *engine);
 /* From any thread. */
 void engine_interrupt(Engine *engine);
 void engine_tick(Engine *engine, int64_t now_ms);
+
+/* What a client should know of the columns that it reads: that numbers are text there. */
+typedef struct EngineNotice {
+    Str message;
+    Str detail;
+    Str hint;
+} EngineNotice;
+
+/* The notices of the statements that were planned since the last call, each once in the life of the
+ * engine; until the next statement is planned. */
+const EngineNotice *engine_take_notices(Engine *engine, size_t *out_count);
 
 /* A query that was planned, and its rows when it was started. */
 typedef struct Cursor {

@@ -83,6 +83,8 @@ typedef struct Walk {
     Arena *arena;
     Buf pending; /* json_t *, still to be looked at */
     Buf ctes;    /* const char *, names that WITH gave */
+    Buf names;   /* Str, of columns; in the arena */
+    bool star;
     QueryFailure *failure;
     Error *err;
 } Walk;
@@ -206,11 +208,25 @@ collect_ctes(Walk *walk, const json_t *map)
     }
 }
 
+/* {"type": "COLUMN_REF", "column_names": ["t", "price"]} */
+static void
+note_column(Walk *walk, const json_t *object)
+{
+    const json_t *parts = json_object_get(object, "column_names");
+    const char *name = json_string_value(json_array_get(parts, json_array_size(parts) - 1));
+
+    if (name != NULL)
+        BUF_PUSH(&walk->names, Str, arena_str(walk->arena, str_of(name)));
+}
+
 static bool
 check_object(Walk *walk, const json_t *object)
 {
     const char *type = text_at(object, "type");
 
+    if (strcmp(type, "COLUMN_REF") == 0)
+        note_column(walk, object);
+    walk->star = walk->star || strcmp(type, "STAR") == 0;
     if (json_object_get(object, "function_name") != NULL)
         TRY(check_function(walk, object));
     if (strcmp(type, "TABLE_FUNCTION") == 0)
@@ -279,6 +295,7 @@ walk_done(Walk *walk)
 {
     buf_done(&walk->pending);
     buf_done(&walk->ctes);
+    buf_done(&walk->names);
 }
 
 /* --- the tree ------------------------------------------------------------------------------ */
@@ -343,7 +360,24 @@ check_root(Walk *walk, json_t *root, Guarded *out_guarded)
     TRY(visit_all(walk, statements, visit_ctes));
     TRY(visit_all(walk, statements, check_object));
     column_names(walk->arena, json_object_get(json_array_get(statements, 0), "node"), out_guarded);
+    out_guarded->star = walk->star;
+    out_guarded->name_count = BUF_COUNT(&walk->names, Str);
+    out_guarded->names = ARENA_ARRAY(walk->arena, Str, out_guarded->name_count);
+    if (walk->names.len > 0)
+        memcpy(out_guarded->names, walk->names.ptr, walk->names.len);
     return true;
+}
+
+bool
+guarded_names(const Guarded *guarded, Str column)
+{
+    for (size_t i = 0; i < guarded->name_count; i++) {
+        Str name = guarded->names[i];
+
+        if (name.len == column.len && strncasecmp(name.ptr, column.ptr, name.len) == 0)
+            return true;
+    }
+    return guarded->star;
 }
 
 bool

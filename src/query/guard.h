@@ -34,7 +34,13 @@ typedef struct Guarded {
     Str *head;
     int tail_count;
     Str *tail;
+    bool star; /* there is one, somewhere */
+    size_t name_count;
+    Str *names; /* of columns that the query names, without those of their tables */
 } Guarded;
+
+/* Whether the query may read a column of this name, of any table. */
+bool guarded_names(const Guarded *guarded, Str column);
 
 typedef struct GuardQuery {
     Str sql;             /* one query, in DuckDB's dialect */

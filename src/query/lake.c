@@ -116,6 +116,8 @@ table_free(LakeTable *table)
     free(table->twin);
     free(table->reason);
     free(table->next_reason);
+    text_numbers_done(&table->numbers);
+    text_numbers_done(&table->next_numbers);
     free(table->key);
     free(table->space);
     free(table->name);
@@ -159,6 +161,27 @@ lake_find(Lake *lake, Arena *arena, Str space, Str name, Str *out_reason)
         *out_reason = arena_strf(arena, "%.*s%s", STR_ARG(*out_reason),
                                  copy_progress(arena, lake->options.state, copied));
     return standing;
+}
+
+void
+lake_text_numbers(Lake *lake, Arena *arena, Str space, Str name, TextNumbers *out_numbers)
+{
+    TextNumbers numbers = {.arena = arena};
+
+    pthread_mutex_lock(&lake->lock);
+
+    const LakeTable *table = lake_find_table(lake, space, name);
+
+    if (table != NULL)
+        numbers.items = ARENA_ARRAY(arena, TextNumber, table->numbers.count);
+    for (size_t i = 0; table != NULL && i < table->numbers.count; i++) {
+        const TextNumber *number = &table->numbers.items[i];
+
+        numbers.items[numbers.count++] = (TextNumber){.column = arena_str(arena, number->column),
+                                                      .why = arena_str(arena, number->why)};
+    }
+    pthread_mutex_unlock(&lake->lock);
+    *out_numbers = numbers;
 }
 
 bool

@@ -20,6 +20,7 @@
 
 #include "config/config.h"
 #include "query/guard.h"
+#include "query/view_sql.h"
 #include "store/store.h"
 
 typedef struct Lake Lake;
@@ -49,6 +50,8 @@ void lake_unpin(Lake *lake, uint64_t pin);
 
 /* Case does not count. */
 TableStanding lake_find(Lake *lake, Arena *arena, Str space, Str name, Str *out_reason);
+/* The table's numbers that are shown as text. */
+void lake_text_numbers(Lake *lake, Arena *arena, Str space, Str name, TextNumbers *out_numbers);
 bool lake_has_space(Lake *lake, Str space);
 
 typedef struct LakeStats {

@@ -10,6 +10,7 @@
 #include "model/position.h"
 #include "query/lake.h"
 #include "query/table_plan.h"
+#include "query/view_sql.h"
 
 typedef struct LakeTable LakeTable;
 
@@ -39,7 +40,9 @@ struct LakeTable {
     uint64_t next_dead_set; /* of the one being made */
     FileHold next_hold;     /* likewise */
     char *next_reason;      /* likewise */
-    int64_t failing_ms;     /* since when it fails for reasons that may pass; 0: it does not */
+    TextNumbers numbers;    /* of the view */
+    TextNumbers next_numbers;
+    int64_t failing_ms;  /* since when it fails for reasons that may pass; 0: it does not */
     int64_t retry_ms;    /* left out for that: it is looked at again from then on; 0: it is not */
     char *reason;        /* why it cannot be read; NULL: it can */
     bool tells_progress; /* the reason is its first copy */

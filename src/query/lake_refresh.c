@@ -448,6 +448,7 @@ put_table(Refresh *refresh, Change *change, Buf *sql, Error *err)
     table->next_hold = plan.hold;
     view.plan = table->wanted == NULL ? NULL : &plan;
     view.dead_set = table->next_dead_set;
+    table->next_numbers = view_text_numbers(&view);
     put_schema(&view, sql);
     if (!view_put(sql, &view, err)) {
         leave_out(table, err->msg);
@@ -477,6 +478,7 @@ plan_change(Refresh *refresh, LakeTable *table, Buf *changes, Error *err)
         free(table->next_reason);
         table->next_reason = NULL;
         table->retry_ms = 0;
+        text_numbers_done(&table->next_numbers);
         TRY(put_table(refresh, &change, &sql, err));
     }
     if (!change.shows && table->shown)
@@ -553,6 +555,9 @@ settle(Lake *lake, const Change *change)
     table->had_twin = table->twin != NULL;
     table->shown = change->shows;
     table->snapshot_id = table->wanted == NULL ? 0 : table->wanted->snapshot_id;
+    text_numbers_done(&table->numbers);
+    table->numbers = table->next_numbers;
+    table->next_numbers = (TextNumbers){0};
     free(table->reason);
     table->reason = table->next_reason;
     table->next_reason = NULL;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/hash.h"
 #include "query/session_internal.h"
@@ -70,6 +71,24 @@ session_warn(QuerySession *session, const char *sqlstate, const char *message)
         &(WireError){.severity = "WARNING", .sqlstate = sqlstate, .message = str_of(message)});
 }
 
+/* client_min_messages knows less than these, too; what is more than a notice leaves them out. */
+static void
+send_notices(QuerySession *session)
+{
+    const char *least = settings_get(session->settings, STR("client_min_messages"));
+    size_t count;
+    const EngineNotice *notices = engine_take_notices(&session->engine, &count);
+
+    if (strcasecmp(least, "warning") == 0 || strcasecmp(least, "error") == 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        wire_put_notice(&session->peer.out, &(WireError){.severity = "NOTICE",
+                                                         .sqlstate = SQLSTATE_SUCCESS,
+                                                         .message = notices[i].message,
+                                                         .detail = notices[i].detail,
+                                                         .hint = notices[i].hint});
+}
+
 /* --- statements ---------------------------------------------------------------------------- */
 
 static bool
@@ -130,6 +149,7 @@ run_simple_query(QuerySession *session, Prepared *prepared, Error *err)
     TRY(portal_new(&session->engine, &(PortalMake){.name = STR(""), .prepared = prepared}, &portal,
                    err));
     TRY(portal_open(portal, &session->engine, err));
+    send_notices(session);
     columns = portal_columns(portal, &count);
     wire_put_columns(&session->peer.out, columns, count);
     TRY(portal_run(portal, &session->engine, &session->peer, 0, err));
@@ -392,6 +412,7 @@ handle_extended(QuerySession *session, const WireMessage *message)
     bool ok = handler(session, message->body, &err);
 
     stop_clock(session);
+    send_notices(session);
     if (ok || session->peer.lost)
         return;
 

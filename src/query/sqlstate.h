@@ -5,6 +5,7 @@
 #include "duck/session.h"
 
 /* PostgreSQL documentation, "PostgreSQL Error Codes". */
+#define SQLSTATE_SUCCESS               "00000"
 #define SQLSTATE_PROTOCOL_VIOLATION    "08P01"
 #define SQLSTATE_UNSUPPORTED           "0A000"
 #define SQLSTATE_NUMBER_OUT_OF_RANGE   "22003"

@@ -60,42 +60,59 @@ is_current(const TableMetadata *metadata, const Field *field)
     return false;
 }
 
-/* Scale of a bare numeric column (text in the lake) whose values all fit a decimal, else -1. The
- * property walberg.numeric.<column> says how wide they are: "12,4". */
-static int
-numeric_scale(const ViewTable *table, int column)
+/* What the property walberg.numeric.<column> says of a bare numeric column, which is text in the
+ * lake: how wide its values are, "12,4", or "text" when one is no number of digits. */
+typedef struct NumericNote {
+    bool known;
+    bool not_finite;
+    long whole;
+    long scale;
+} NumericNote;
+
+static NumericNote
+numeric_note(const ViewTable *table, int column)
 {
     const Field *field = &table->schema->fields[column];
     AUTO_BUF Buf key = {0};
+    NumericNote note = {0};
     char *end;
 
     if (field->type->kind != TYPE_STRING || !is_current(table->metadata, field))
-        return -1;
+        return note;
     buf_cstr(&key, "walberg.numeric.");
     buf_str(&key, field->name);
 
     Str width = property_get(&table->metadata->properties, buf_text(&key));
 
     if (width.ptr == NULL || width.len > 20)
-        return -1;
+        return note;
 
     char text[24];
 
     memcpy(text, width.ptr, width.len);
     text[width.len] = '\0';
-
-    long whole = strtol(text, &end, 10);
-
+    if (strcmp(text, "text") == 0)
+        return (NumericNote){.known = true, .not_finite = true};
+    note.whole = strtol(text, &end, 10);
     if (end == text || *end != ',')
-        return -1;
+        return (NumericNote){0};
 
     const char *second = end + 1;
-    long scale = strtol(second, &end, 10);
 
-    if (end == second || *end != '\0' || whole < 0 || scale < 0 ||
-        whole + scale > DECIMAL_DIGITS_MAX)
+    note.scale = strtol(second, &end, 10);
+    note.known = end > second && *end == '\0' && note.whole >= 0 && note.scale >= 0;
+    return note;
+}
+
+/* Scale of the decimal that holds all values of a bare numeric column, else -1. */
+static int
+numeric_scale(const ViewTable *table, int column)
+{
+    NumericNote note = numeric_note(table, column);
+
+    if (!note.known || note.not_finite || note.whole + note.scale > DECIMAL_DIGITS_MAX)
         return -1;
-    return (int) scale;
+    return (int) note.scale;
 }
 
 static void
@@ -264,6 +281,51 @@ view_put(Buf *sql, const ViewTable *table, Error *err)
         dirty += plan->groups[i].dirty_count;
     }
     return true;
+}
+
+/* --- numbers as text ----------------------------------------------------------------------- */
+
+static void
+add_text_number(TextNumbers *numbers, const ViewTable *table, int column, const NumericNote *note)
+{
+    AUTO_BUF Buf name = {0};
+    size_t columns = (size_t) table->schema->field_count;
+
+    if (numbers->arena == NULL) {
+        numbers->arena = arena_new();
+        numbers->items = ARENA_ARRAY(numbers->arena, TextNumber, columns);
+    }
+    put_shown_name(&name, table->schema, column);
+    numbers->items[numbers->count++] = (TextNumber){
+        .column = arena_str(numbers->arena, buf_view(&name)),
+        .why = note->not_finite
+                   ? STR("Values were NaN or infinite, which no decimal is.")
+                   : arena_strf(numbers->arena,
+                                "Its values need %ld digits before the point and %ld behind it, "
+                                "and a decimal has %d.",
+                                note->whole, note->scale, DECIMAL_DIGITS_MAX),
+    };
+}
+
+TextNumbers
+view_text_numbers(const ViewTable *table)
+{
+    TextNumbers numbers = {0};
+
+    for (int i = 0; i < table->schema->field_count; i++) {
+        NumericNote note = numeric_note(table, i);
+
+        if (note.known && numeric_scale(table, i) < 0 && table->schema->fields[i].name.len > 0)
+            add_text_number(&numbers, table, i, &note);
+    }
+    return numbers;
+}
+
+void
+text_numbers_done(TextNumbers *numbers)
+{
+    arena_free(numbers->arena);
+    *numbers = (TextNumbers){0};
 }
 
 /* --- pg_attribute -------------------------------------------------------------------------- */

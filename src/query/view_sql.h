@@ -31,6 +31,21 @@ typedef struct ViewTable {
     uint64_t dead_set;     /* number of plan->dead */
 } ViewTable;
 
+/* A bare numeric that is shown as text, because no decimal of 38 digits holds all its values. */
+typedef struct TextNumber {
+    Str column; /* as it is shown */
+    Str why;    /* a sentence */
+} TextNumber;
+
+typedef struct TextNumbers {
+    Arena *arena; /* NULL: there is none */
+    size_t count;
+    TextNumber *items;
+} TextNumbers;
+
+TextNumbers view_text_numbers(const ViewTable *table);
+void text_numbers_done(TextNumbers *numbers);
+
 /* Append the statement to sql. ERR_INPUT: the schema has a default that is no value. */
 bool view_put(Buf *sql, const ViewTable *table, Error *err) WARN_UNUSED;
 

@@ -759,3 +759,59 @@ def test_sql_command(lake):
     assert failed.stderr == 'walberg: column "nope" does not exist\n'
     assert sql(lake, "select 1", "--format", "xml").returncode == 2
     assert sql(lake, "delete from things").returncode == 1
+
+
+def notices_of(conn):
+    """Where the notices of a connection will be."""
+    seen = []
+    conn.add_notice_handler(lambda diagnostic: seen.append(
+        (diagnostic.severity, diagnostic.sqlstate, diagnostic.message_primary,
+         diagnostic.message_detail)))
+    return seen
+
+
+def test_a_notice_that_numbers_are_text(database, walberg):
+    """Once in a session, when a query first names such a column; by both protocols."""
+    database.execute(
+        "create table t (id int primary key, fits numeric, wide numeric, empty numeric,"
+        ' "N" numeric)',
+        "insert into t values (1, 12.50, 1e40, null, 'NaN'), (2, -0.125, 1, null, 2)")
+    walberg.start().wait_streaming()
+    wide = ("NOTICE", "00000", 'column "wide" of relation "t" is numeric, and shown as text',
+            "Its values need 41 digits before the point and 0 behind it, and a decimal has 38.")
+    odd = ("NOTICE", "00000", 'column "N" of relation "t" is numeric, and shown as text',
+           "Values were NaN or infinite, which no decimal is.")
+    where = {"host": "127.0.0.1", "port": walberg.query_port, "user": "ann",
+             "dbname": database.name, "autocommit": True}
+    with psycopg.connect(**where) as conn:
+        seen = notices_of(conn)
+        assert conn.execute("select id, fits, empty from t order by id").fetchall() == [
+            (1, decimal.Decimal("12.500"), None), (2, decimal.Decimal("-0.125"), None)]
+        assert conn.execute("select count(*) from t").fetchone() == (2,)
+        assert seen == []
+        found = conn.execute("select wide from public.t where id > %s order by id", [0])
+        assert found.fetchall() == [("1" + 40 * "0",), ("1",)]
+        assert seen == [wide]
+        conn.execute("select wide from t")
+        assert seen == [wide]
+        conn.execute("select * from t")
+        assert seen == [wide, odd]
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            conn.execute("select wide, nothing from t")
+    with psycopg.connect(**where) as conn:               # of another session; described alone
+        seen = notices_of(conn)
+        described = conn.pgconn.prepare(b"s", b"select wide from t")
+        assert described.status == psycopg.pq.ExecStatus.COMMAND_OK and seen == [wide]
+    with psycopg.connect(**where, options="-c client_min_messages=warning") as conn:
+        seen = notices_of(conn)
+        conn.execute("select * from t")
+        assert seen == []
+    done = subprocess.run(
+        ["psql", "-X", "-At", "-h", "127.0.0.1", "-p", str(walberg.query_port), "-U", "ann", "-d",
+         database.name, "-c", "select id from t where wide <> '1'"], capture_output=True, text=True,
+        check=True)
+    assert done.stdout == "1\n"
+    assert done.stderr.startswith(f"NOTICE:  {wide[2]}\nDETAIL:  {wide[3]}\nHINT:  Cast it to")
+    assert walberg.stop() == 0
+    done = walberg.call("sql", walberg.storage.uri, "select \"N\" from t", check=True)
+    assert f"notice: {odd[2]}\ndetail: {odd[3]}\n" in done.stderr

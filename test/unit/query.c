@@ -457,6 +457,44 @@ everything_else_does_not(void **state)
     }
 }
 
+/* Which columns a query may read, wherever in it they are named. */
+static void
+columns_that_a_query_names(void **state)
+{
+    static const struct {
+        const char *sql;
+        bool price;
+    } cases[] = {
+        {"select id from orders", false},
+        {"select count(*), max(id) from orders", false},
+        {"select price from orders", true},
+        {"select sum(\"PRICE\"::decimal(38, 2)) from orders", true},
+        {"select o.price from public.orders o", true},
+        {"select id from orders order by lower(price)", true},
+        {"with x as (select price p from orders) select 1 from x", true},
+        {"select id from orders where exists (select 1 where price > '1')", true},
+        {"select * from orders", true},
+        {"select o.* from orders o", true},
+        {"table orders", true},
+        {"select 'price' as price from orders", false},
+        {"select price.id from orders price", false},
+    };
+
+    Fixture *fixture = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        AUTO_ARENA Arena *arena = arena_new();
+        Guarded guarded;
+        QueryFailure failure;
+        Error err = {0};
+
+        OK(guard_check(&(GuardQuery){str_of(cases[i].sql), fixture->session, &fixture->tables},
+                       arena, &guarded, &failure, &err));
+        if (guarded_names(&guarded, STR("price")) != cases[i].price)
+            fail_msg("%s", cases[i].sql);
+    }
+}
+
 static void
 columns_are_called_as_postgres_calls_them(void **state)
 {
@@ -525,6 +563,7 @@ main(void)
         cmocka_unit_test(bad_parameters_are_refused),
         cmocka_unit_test(queries_on_the_tables_pass),
         cmocka_unit_test(everything_else_does_not),
+        cmocka_unit_test(columns_that_a_query_names),
         cmocka_unit_test(columns_are_called_as_postgres_calls_them),
         cmocka_unit_test(nonsense_trees_are_refused),
     };
