@@ -162,10 +162,7 @@ check_local_path(Arena *arena, const char *warehouse, const char *key)
 static bool
 load_state(const Config *config, Arena *arena, Store *store, PipelineState *state, Error *err)
 {
-    bool found;
-
-    return config->pipeline == NULL ||
-           cli_load_state(config, arena, store, state, &found, NULL, err);
+    return config->pipeline == NULL || cli_load_state(config, arena, store, state, NULL, err);
 }
 
 static bool

@@ -49,10 +49,9 @@ lake_name(const PartitionCheck *check, Store *store, const SourceTable *table, T
     Arena *arena = check->arena;
     Str schema_name = table->schema_name;
     Str table_name = table->table_name;
-    PipelineState state = {0};
-    bool found;
+    PipelineState state;
 
-    TRY(cli_load_state(check->config, arena, store, &state, &found, NULL, err));
+    TRY(cli_load_state(check->config, arena, store, &state, NULL, err));
 
     const StateTable *known = state_find_oid(&state, table->relid);
 

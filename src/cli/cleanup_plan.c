@@ -17,8 +17,10 @@
 bool
 cleanup_load_state(Cleanup *cleanup, Error *err)
 {
-    return cli_load_state(cleanup->config, cleanup->arena, cleanup->store, &cleanup->state,
-                          &cleanup->has_state, &cleanup->state_version, err);
+    TRY(cli_load_state(cleanup->config, cleanup->arena, cleanup->store, &cleanup->state,
+                       &cleanup->state_version, err));
+    cleanup->has_state = cleanup->state.pipeline != NULL;
+    return true;
 }
 
 /* The state object has the names of walberg's last start. */

@@ -38,12 +38,16 @@ cli_state_key(const Config *config, Arena *arena)
 
 bool
 cli_load_state(const Config *config, Arena *arena, Store *store, PipelineState *out_state,
-               bool *out_found, StoreVersion *out_version, Error *err)
+               StoreVersion *out_version, Error *err)
 {
     AUTO_BUF Buf text = {0};
     const char *key = cli_state_key(config, arena);
+    PipelineState state = {0};
+    bool found;
 
-    TRY(store_get(store, key, &text, out_found, out_version, err));
-    return !*out_found || state_parse(arena, buf_view(&text), out_state, err) ||
-           WRAP(err, "%s/%s", store->base_uri, key);
+    TRY(store_get(store, key, &text, &found, out_version, err));
+    if (found && !state_parse(arena, buf_view(&text), &state, err))
+        return WRAP(err, "%s/%s", store->base_uri, key);
+    *out_state = state;
+    return true;
 }

@@ -20,9 +20,9 @@ bool cli_open_warehouse(const Config *config, int64_t retry_ms_max, Store **out_
 
 /* Where the state object of config->pipeline is, in the warehouse. */
 const char *cli_state_key(const Config *config, Arena *arena);
-/* What the lake says of config->pipeline; *out_state is untouched when it says nothing. NULL is
- * fine for out_version. An object that cannot be understood is ERR_INPUT, and named. */
+/* What the lake says of config->pipeline; all zeros, its `pipeline` NULL, when it says nothing.
+ * NULL is fine for out_version. An object that cannot be understood is ERR_INPUT, and named. */
 bool cli_load_state(const Config *config, Arena *arena, Store *store, PipelineState *out_state,
-                    bool *out_found, StoreVersion *out_version, Error *err) WARN_UNUSED;
+                    StoreVersion *out_version, Error *err) WARN_UNUSED;
 
 #endif

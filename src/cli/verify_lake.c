@@ -18,12 +18,10 @@ enum { LOOK_EVERY_MS = 200 };
 bool
 verify_load_state(Verify *verify, Error *err)
 {
-    bool found;
-
     arena_reset(verify->state_arena);
-    TRY(cli_load_state(verify->config, verify->state_arena, verify->store, &verify->state, &found,
-                       NULL, err));
-    if (!found)
+    TRY(cli_load_state(verify->config, verify->state_arena, verify->store, &verify->state, NULL,
+                       err));
+    if (verify->state.pipeline == NULL)
         return FAIL(err, ERR_INPUT,
                     "the lake %s has no pipeline %s\n"
                     "hint: walberg run makes it; --set pipeline=... names another one",
