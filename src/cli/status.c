@@ -39,10 +39,10 @@ status_done(Status *status)
 static json_t *
 empty_document(const Status *status)
 {
-    return json_pack("{s:s, s:s, s:n, s:{s:n, s:s, s:n, s:n, s:n, s:n, s:n, s:n}, s:[]}",
+    return json_pack("{s:s, s:s, s:n, s:{s:n, s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n}, s:[]}",
                      "pipeline", status->config->pipeline, "state", "stopped", "error", "source",
                      "system_identifier", "slot", status->config->source_slot, "server_position",
-                     "acknowledged", "lag_bytes", "lag_seconds", "retained_wal_bytes",
+                     "committed", "acknowledged", "lag_bytes", "lag_seconds", "retained_wal_bytes",
                      "retained_wal_bytes_per_second", "tables");
 }
 
@@ -90,9 +90,13 @@ ask_source(Status *status, json_t *source, Error *err)
 static void
 make_stopped(Status *status)
 {
-    static const char *const stale[] = {"server_position",    "acknowledged",
-                                        "lag_bytes",          "lag_seconds",
-                                        "retained_wal_bytes", "retained_wal_bytes_per_second"};
+    static const char *const stale[] = {"server_position",
+                                        "committed",
+                                        "acknowledged",
+                                        "lag_bytes",
+                                        "lag_seconds",
+                                        "retained_wal_bytes",
+                                        "retained_wal_bytes_per_second"};
     json_t *source = json_object_get(status->json, "source");
     const char *state = json_string_value(json_object_get(status->json, "state"));
     Error err = {0};

@@ -77,7 +77,7 @@ begin_round(Verify *verify, bool sums, Error *err)
         if (table->reason == NULL && (sums || table->open))
             TRY(verify_plan_lake(verify, table, err));
     }
-    verify_leave_standing(verify);
+    verify_leave_standing(verify, sums);
     return verify_note_running(verify, err);
 }
 

@@ -91,6 +91,7 @@ typedef struct VerifyTable {
 typedef struct StandingTable {
     const char *name;
     const char *reason;
+    bool parked; /* else it is copied, or waits for that */
 } StandingTable;
 
 typedef struct Verify {
@@ -155,8 +156,9 @@ bool verify_load_state(Verify *verify, Error *err) WARN_UNUSED;
 /* Until the lake has all that the snapshot sees. ERR_TRANSIENT: not in time, or nobody streams;
  * with `lenient` a pipeline that is stopped is no error: verify->stopped is set. */
 bool verify_await_lake(Verify *verify, bool lenient, Error *err) WARN_UNUSED;
-/* Then tables that stand still are behind, and get that as the `reason` if they have none. */
-void verify_leave_standing(Verify *verify);
+/* Then tables that stand still are behind, and those that this round would compare (of sums: all
+ * that have no `reason` yet) get that as their reason. */
+void verify_leave_standing(Verify *verify, bool sums);
 /* Fix the state of the table that verify_scan_lake() reads. */
 bool verify_plan_lake(Verify *verify, VerifyTable *table, Error *err) WARN_UNUSED;
 void verify_drop_plan(VerifyTable *table);

@@ -54,42 +54,59 @@ look_at_tables(Verify *verify, const json_t *status)
     json_array_foreach(json_object_get(status, "tables"), i, table)
     {
         const char *state = text_of(arena, table, "state");
-        bool parked = state != NULL && strcmp(state, "parked") == 0;
         StandingTable standing = {.name = text_of(arena, table, "name"),
-                                  .reason = "it is being copied, or was just now"};
+                                  .parked = state != NULL && strcmp(state, "parked") == 0};
 
         if (standing.name == NULL || state == NULL || strcmp(state, "streaming") == 0 ||
             strcmp(state, "dropped") == 0)
             continue;
-        if (parked)
-            standing.reason = "parked: see walberg status";
-        verify->copying |= !parked;
+        standing.reason =
+            standing.parked ? "parked: see walberg status" : "it is being copied, or was just now";
+        verify->copying |= !standing.parked;
         BUF_PUSH(&verify->standing, StandingTable, standing);
     }
 }
 
-/* What the slot was told, all tables have; but one that is parked or being copied holds that back.
- * Those that stream are further: the status document says how far, and which they are. */
-static bool
-has_reached(const Verify *verify)
+/* What the slot was told, all tables have, but for those that are parked with a gap or are to be
+ * copied; others that stand still hold it back. Those that stream are further: the status document
+ * says how far, and which they are. */
+static Position
+reached(const Verify *verify)
 {
-    return verify->state.acknowledged >= verify->snapshot || verify->streamed >= verify->snapshot;
+    Position acknowledged = verify->state.acknowledged;
+
+    return verify->streamed > acknowledged ? verify->streamed : acknowledged;
 }
 
-void
-verify_leave_standing(Verify *verify)
+/* The document has the name of the pipeline's last look. NULL: it streams. */
+static const StandingTable *
+find_standing(const Verify *verify, const VerifyTable *table)
 {
-    if (verify->state.acknowledged >= verify->snapshot)
-        return;
+    const StateTable *known =
+        table->source == NULL ? NULL : state_find_oid(&verify->state, table->source->relid);
+
     for (size_t i = 0; i < BUF_COUNT(&verify->standing, StandingTable); i++) {
         const StandingTable *standing = &BUF_AT(&verify->standing, StandingTable, i);
 
-        for (size_t k = 0; k < verify->table_count; k++) {
-            VerifyTable *table = &verify->tables[k];
+        if (strcmp(standing->name, table->name) == 0 ||
+            (known != NULL && strcmp(standing->name, known->source) == 0))
+            return standing;
+    }
+    return NULL;
+}
 
-            if (table->reason == NULL && strcmp(table->name, standing->name) == 0)
-                table->reason = arena_strdup(verify->arena, standing->reason);
-        }
+void
+verify_leave_standing(Verify *verify, bool sums)
+{
+    bool all_told = verify->state.acknowledged >= verify->snapshot;
+
+    for (size_t i = 0; i < verify->table_count; i++) {
+        VerifyTable *table = &verify->tables[i];
+        const StandingTable *standing = find_standing(verify, table);
+
+        if (standing != NULL && table->reason == NULL && (sums || table->open) &&
+            (standing->parked || !all_told))
+            table->reason = arena_strdup(verify->arena, standing->reason);
     }
 }
 
@@ -108,16 +125,18 @@ look(Verify *verify, bool *out_running, Error *err)
         status = NULL;
     TRY(verify_load_state(verify, err));
     look_at_tables(verify, status);
-    if (*out_running && (verify->copying || !has_reached(verify)))
+    if (*out_running && (verify->copying || reached(verify) < verify->snapshot))
         progress_note(&verify->progress, json_string_value(json_object_get(status, "error")));
     return true;
 }
 
-/* Nobody streams. The lake is as of the snapshot if nothing waits for it in the slot. */
+/* Nobody streams. The lake is as of the snapshot if nothing waits for it in the slot: behind what
+ * the slot was told, since a table may have been catching up with the others; but a table that
+ * stood still holds that back, and is left out. */
 static bool
 judge_stopped(Verify *verify, bool lenient, Error *err)
 {
-    Position at = verify->state.committed;
+    Position at = verify->standing.len > 0 ? verify->state.committed : verify->state.acknowledged;
     int64_t changes = 0;
 
     if (lenient) {
@@ -148,7 +167,7 @@ verify_await_lake(Verify *verify, bool lenient, Error *err)
         bool running;
 
         TRY(look(verify, &running, err));
-        if (has_reached(verify))
+        if (reached(verify) >= verify->snapshot)
             return true;
         if (!running)
             return judge_stopped(verify, lenient, err);
@@ -156,10 +175,10 @@ verify_await_lake(Verify *verify, bool lenient, Error *err)
             return FAIL(err, ERR_TRANSIENT,
                         "the lake is at %s and did not reach %s in time\n"
                         "hint: walberg status says how far behind it is; --timeout waits longer",
-                        POSITION_TEXT(verify->state.committed), POSITION_TEXT(verify->snapshot));
+                        POSITION_TEXT(reached(verify)), POSITION_TEXT(verify->snapshot));
         if (progress_due(&verify->progress))
             progress_say(&verify->progress, "waiting for the lake to reach %s, it is at %s",
-                         POSITION_TEXT(verify->snapshot), POSITION_TEXT(verify->state.committed));
+                         POSITION_TEXT(verify->snapshot), POSITION_TEXT(reached(verify)));
         usleep(1000 * LOOK_EVERY_MS);
     }
 }

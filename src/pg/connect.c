@@ -1,5 +1,6 @@
 #include "pg/conn_internal.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -407,6 +408,7 @@ pg_is_leaving(const PgConnect *connect)
     AUTO_PG PgConn *conn = xcalloc(1, sizeof *conn);
     Error err;
 
+    assert(connect->connect_timeout_s > 0);
     conn->cancel = connect->cancel;
     conn->answer_ms = 1000 * (int64_t) connect->connect_timeout_s;
     return parse_conninfo(connect->conninfo, &parsed, &err) &&

@@ -180,7 +180,8 @@ def test_a_table_that_waits_for_others_is_not_called_different(database, walberg
     """Its copy is there, and the stream brings it up when those of the others are, too."""
     create(database, "huge")
     database.execute(*TABLES)
-    start(walberg)
+    walberg.start(copy__workers=8)                # more than huge has parts
+    walberg.wait_streaming()
     before = walberg.log().count("copied table=public.t ")
     asked = threading.Thread(target=resync, args=(walberg, "t", "huge"))
     asked.start()
