@@ -189,7 +189,7 @@ remove_entry(const char *path, const struct stat *status, int type, struct FTW *
     return remove(path);
 }
 
-/* All below the path, but for what is mounted there; none there is fine. */
+/* All below the path, but for other file systems there; none there is fine. */
 static bool
 remove_tree(const char *path, Error *err)
 {

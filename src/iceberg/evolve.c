@@ -63,15 +63,20 @@ find_pair(const TableMetadata *metadata, int wanted, bool by_id)
 }
 
 static const Field *
-find_attnum(const TableMetadata *metadata, int attnum)
+find_field(const TableMetadata *metadata, int id)
 {
     const IcebergSchema *lake = metadata_current_schema(metadata);
-    int id = find_pair(metadata, attnum, false);
 
     for (int i = 0; i < lake->field_count; i++)
         if (lake->fields[i].id == id)
             return &lake->fields[i];
     return NULL;
+}
+
+static const Field *
+find_attnum(const TableMetadata *metadata, int attnum)
+{
+    return find_field(metadata, find_pair(metadata, attnum, false));
 }
 
 /* --- types ----------------------------------------------------------------------------------- */
@@ -237,18 +242,18 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
 {
     bool null_is_fine = want->defaults_are_null &&
                         !finds_rows(want->source, schema_find_attnum(want->source, column->attnum));
-    const Field *known = find_attnum(metadata, column->attnum);
+    const Pair pair = find_entry(metadata, column->attnum, false);
+    const Field *known = find_field(metadata, pair.id);
     AUTO_BUF Buf is = {0};
     AUTO_BUF Buf was = {0};
-    bool json = find_entry(metadata, column->attnum, false).json;
 
-    if (known != NULL && json == type_is_json_array(column->field.type) &&
+    if (known != NULL && pair.json == type_is_json_array(column->field.type) &&
         fit_type(fit, known->type, column->field.type)) {
         column->field.id = known->id;
         copy_defaults(fit, known, &column->field);
         return true;
     }
-    if (known == NULL && !want->fresh && find_pair(metadata, column->attnum, false) != 0)
+    if (known == NULL && !want->fresh && pair.id != 0)
         return FAIL(err, ERR_COPY, "column %.*s is gone from the lake: another writer dropped it",
                     STR_ARG(column->field.name));
     if (known == NULL && !want->fresh && column->attnum <= find_pair(metadata, 0, true))
@@ -261,8 +266,8 @@ fit_column(Fitting *fit, const TableMetadata *metadata, const FitWant *want, Sch
     if (known != NULL && !want->fresh) {
         put_type_name(&is, column->field.type);
         put_type_name(&was, known->type);
-        if (json != type_is_json_array(column->field.type))
-            buf_cstr(json ? &was : &is, " of JSON");
+        if (pair.json != type_is_json_array(column->field.type))
+            buf_cstr(pair.json ? &was : &is, " of JSON");
         return FAIL(err, ERR_COPY,
                     "column %.*s changed its type to %s (%s), and the lake has it as %s",
                     STR_ARG(column->field.name), column->pg_type, buf_text(&is), buf_text(&was));

@@ -261,6 +261,8 @@ def test_a_server_that_cannot_keep_a_slot_says_so(database, walberg):
         assert done.returncode == 1
         assert "source.failover: this is Postgres 15, and standbys keep slots since 17" in (
             done.stdout + done.stderr)
+    assert not database.rows("select from pg_publication")        # before anything was made
+    assert not walberg.storage.list()
 
 
 def begin_to_stream(with_a_standby):

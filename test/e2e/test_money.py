@@ -12,12 +12,9 @@ import tempfile
 import psycopg
 import pytest
 
-from lib.lake import Lake
 from lib.oracle import compare
-from lib.postgres import Database, Postgres
-from lib.storage import Storage
+from lib.postgres import Postgres
 from lib.types_run import TypesRun, table_name
-from lib.walberg import Walberg
 
 LOCALE = """comment_char %%
 escape_char /
@@ -46,7 +43,7 @@ DIGITS = {"xx_XX": 2, "yy_YY": 0, "zz_ZZ": 3}       # as of euros, yen, dinars
 
 
 @pytest.fixture(scope="module")
-def abroad():
+def postgres():
     """A server that has a few locales more than the system."""
     with tempfile.TemporaryDirectory(prefix="walberg-locale-") as folder:
         os.chmod(folder, 0o755)
@@ -60,25 +57,6 @@ def abroad():
         server = Postgres(environment={"LOCPATH": f"{folder}:/usr/lib/locale"})
         yield server
         server.remove()
-
-
-@pytest.fixture
-def database(abroad, request):
-    name = f"money_{request.node.name.split('[')[0]}"[:40]
-    yield Database(abroad, name)
-    abroad.drop_database(name)
-
-
-@pytest.fixture
-def walberg(database, tmp_path):
-    program = Walberg(database, Storage(tmp_path / "lake"), tmp_path)
-    yield program
-    program.kill()
-
-
-@pytest.fixture
-def lake(walberg):
-    return Lake(walberg.storage)
 
 
 def use(database, locale):

@@ -161,6 +161,10 @@ def test_a_table_is_replaced_while_its_copy_waits(database, walberg, lake):
     database.execute("insert into t values (4)")
     walberg.wait_caught_up()
     compare(database, lake, ["t"], called={"t": "t_new"})
+    assert walberg.stop() == 0
+    database.execute("insert into t values (5)")
+    walberg.call("run", "--once", *walberg.positional())
+    compare(database, lake, ["t"], called={"t": "t_new"})
     assert not lake.table("t").metadata.get("snapshots")
 
 
@@ -180,6 +184,21 @@ def test_a_table_is_replaced_and_copied_again(database, walberg, lake):
     walberg.wait_caught_up()
     compare(database, lake, ["t"], called={"t": "t_new"})
     assert lake.table("t").position < lake.table("t_new").position
+
+
+def test_a_table_that_is_a_type_is_altered(database, walberg, lake):
+    """Its catalog rows are written anew, and no value of it changes: nothing is copied for that."""
+    database.execute("create table kind (x int, y text)",
+                     "create table t (id int primary key, k kind)",
+                     "insert into t values (1, row(1, 'a'))")
+    walberg.once()
+    copies = walberg.log().count("copied table=")
+    database.execute("alter table kind alter x set statistics 10",
+                     "alter table kind alter y set default 'b'",
+                     "grant select (x) on kind to public", "insert into t values (2, row(2, 'b'))")
+    walberg.once()
+    assert walberg.log().count("copied table=") == copies
+    compare(database, lake, ["t", "kind"])
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["running", "at_start"])
